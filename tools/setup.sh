@@ -117,7 +117,7 @@ install_packages() {
 	absent=$(absent_lines "$@")
 	[ -n "$absent" ] || return 0
 	if ! command -v dpkg-query >/dev/null; then
-		# Parts are left out of the build.
+		# Parts are not built.
 		needed=$(echo "$absent" | sed -n '/^part /!s/^\([^ ]* \)\{3\}/  /p')
 		[ -z "$needed" ] ||
 			die "please install, by your distribution's means (there is no dpkg here):

@@ -33,7 +33,7 @@ static bool unpack(const uint8_t *data, size_t size, FuzzBytes *ret_plain)
 	return out.pos > 0;
 }
 
-/* Where records begin, and the end of the last; what is behind it is left out. */
+/* Offsets of the records, and the end of the last one; the bytes behind it are dropped. */
 static Places find_records(const FuzzBytes *plain)
 {
 	Places places = {};

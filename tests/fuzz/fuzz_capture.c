@@ -79,7 +79,7 @@ static CaptureCounts read_sorted(CaptureReader *reader, Loaded *loaded)
 	return *capture_reader_counts(reader);
 }
 
-/* An unbroken chain of states, which add up to the thread's life. */
+/* The states are an unbroken chain, and add up to the thread's lifetime. */
 static void expect_whole(const Thread *thread)
 {
 	uint64_t at = thread->start_ns, sum = 0;

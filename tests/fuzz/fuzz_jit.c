@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What programs write about code that they make: a perf map, and a jitdump; and the table of the
- * code that they tell of.
+ * code that they describe.
  */
 #include "fuzz.h"
 #include "jit_table.h"

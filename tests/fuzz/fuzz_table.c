@@ -24,7 +24,7 @@ static bool read_file(const void *data, size_t data_size, uint64_t size, UnwindT
 	return table_file_read(fd, size, &key, table);
 }
 
-/* By the words of unwind_table.h and unwind_rows.h, without the functions that the reader asks. */
+/* Checks what unwind_table.h and unwind_rows.h state, without the functions of the reader. */
 static void expect_valid(const UnwindTable *table)
 {
 	const struct unwind_row *rows = table->rows.items;
@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-/* As many rows and rules as there are bytes for, and their checksum. Returns the size of that. */
+/* Makes as many rows and rules as there are bytes for, and their checksum. Returns the size. */
 static size_t make_fit(uint8_t *data, size_t size)
 {
 	struct table_file_header header;

@@ -20,7 +20,7 @@
 #define MS(n)	    (20 * NSEC_PER_SEC + (n) * (uint64_t)NSEC_PER_MSEC)
 #define MAIN	    100
 #define WORKER	    101
-#define FOREIGN	    7
+#define NON_TARGET  7
 #define SLEEP	    1
 #define DISK	    2
 #define USER_ID	    0x1111
@@ -74,7 +74,7 @@ static void put_task(CaptureWriter *writer, uint64_t ns, int flags, uint32_t tid
 	struct rec_task *task = make_record(REC_TASK, flags, ns, sizeof(*task), NULL, 0);
 
 	task->tid = task->ns_tid = tid;
-	task->tgid = task->ns_tgid = tid == FOREIGN ? FOREIGN : MAIN;
+	task->tgid = task->ns_tgid = tid == NON_TARGET ? NON_TARGET : MAIN;
 	task->parent_tgid = 1;
 	task->creator_tid = MAIN;
 	strcpy(task->comm, name);
@@ -167,7 +167,7 @@ static void put_stacks(CaptureWriter *writer)
 	put(writer, make_stack(KERN_ID, 0, 0, kernel, ARRAY_LEN(kernel)));
 }
 
-/* By unwind tables, before a file was mapped over the outermost frame; then from a copy. */
+/* A stack by unwind tables, before a file was mapped over the outermost frame; then from a copy. */
 static void put_walked_stacks(CaptureWriter *writer)
 {
 	static const uint64_t frames[] = {TEXT + 0x10, FRAME_EXACT | (TEXT + 0x20),
@@ -260,7 +260,7 @@ static void put_process_events(CaptureWriter *writer)
 	put_switch(writer, MS(31), (Switch){WORKER, MAIN, 1, 2, 0, SWITCH_PREEMPT, -1, 0, 0, 0});
 	put_switch(writer, MS(40),
 		   (Switch){MAIN, WORKER, 3, 1, DISK, SWITCH_IOWAIT, READ, 0, FD_FILE, 0});
-	put(writer, make_waking(MS(45), MAIN, FOREIGN));
+	put(writer, make_waking(MS(45), MAIN, NON_TARGET));
 	put_switch(writer, MS(62), (Switch){0, MAIN, 0, 3, 0, 0, -1, 0, 0, 0});
 	exit->tid = WORKER;
 	exit->tgid = MAIN;
@@ -277,7 +277,7 @@ static void write_capture(const char *name, bool attached, bool rounds, bool by_
 	fuzz_require(capture_writer_new(open_seed("capture", name), 1, 1, &writer) == 0);
 	put_meta(writer);
 	put_task(writer, MS(0), 0, MAIN, "program");
-	put_task(writer, MS(0), TASK_NON_TARGET, FOREIGN, "other");
+	put_task(writer, MS(0), TASK_NON_TARGET, NON_TARGET, "other");
 	put_window(writer, MS(0), WINDOW_START | flags);
 	if (attached)
 		put_snapshot(writer, MS(0), SNAPSHOT_QUEUED, MAIN);
@@ -446,7 +446,7 @@ static void write_objects(void)
 	put_futex(writer, MEMORY_FILE);
 	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++, ns += MS(4)) {
 		put_switch(writer, ns, waits[i]);
-		put(writer, make_waking(ns + MS(2), MAIN, FOREIGN));
+		put(writer, make_waking(ns + MS(2), MAIN, NON_TARGET));
 		put_switch(writer, ns + MS(3),
 			   (Switch){0, MAIN, 0, waits[i].prev_seq, 0, 0, -1, 0, 0, 0});
 	}

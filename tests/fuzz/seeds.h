@@ -3,13 +3,13 @@
 #ifndef WALLPROF_SEEDS_H
 #define WALLPROF_SEEDS_H
 
-/* Of the object whose names are cached. */
+/* This is the object whose names are cached. */
 #define SEED_BUILD_ID                                                                              \
 	{                                                                                          \
 		1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20              \
 	}
 
-/* Of the object whose unwind table is cached. */
+/* This is the object whose unwind table is cached. */
 #define SEED_TABLE_KEY                                                                             \
 	{                                                                                          \
 		.build_id = SEED_BUILD_ID, .build_id_len = 20, .base_svma = 0x400000,              \

@@ -10,7 +10,7 @@
  * different or cut the first ones go to stderr. ALTER is added to the stack pointer that wallprof's
  * walk is given: with 8 all should differ.
  *
- * The second prints wallprof's frames of a thread that somebody else has stopped: registers 0
+ * The second prints wallprof's frames of a thread that another process has stopped: registers 0
  * to 16 by DWARF number; result first, then addresses.
  *
  * The third compares the stacks of all threads of a core file, likewise; and writes a line for
@@ -193,9 +193,9 @@ static enum found compare(Oracle *oracle)
 	return FOUND_DIFFERENT;
 }
 
-static void print_stack(const char *who, Oracle *oracle, const Stack *stack)
+static void print_stack(const char *reader, Oracle *oracle, const Stack *stack)
 {
-	fprintf(stderr, "  %s (%d):", who, stack->result);
+	fprintf(stderr, "  %s (%d):", reader, stack->result);
 	for (size_t i = 0; i < stack->count && i < 40; i++) {
 		uint64_t pc = stack->frames[i] & FRAME_ADDRESS;
 		Dwfl_Module *module = dwfl_addrmodule(oracle->dwfl, pc);

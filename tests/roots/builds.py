@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is built and run in the roots of other releases, from the tarball that is handed on."""
+"""Builds and runs in the roots of other releases, from the release tarball."""
 import re
 import shlex
 import subprocess
@@ -20,7 +20,7 @@ TESTED = "gcc_release"  # what the suites run
 LESS_BY_CLANG = {"13": {"clang_release": f"-Dtests=disabled {OPTIONAL_PARTS}"}}
 WITHOUT_PARTS = "clang_debug"  # configured as if the libraries of all parts were missing
 PARTS = ("cmocka", "liburing", "libmicrohttpd", "jansson", "capstone")
-# What the compiler, libc, libbpf, libdw or a tool of the release can change. Each names at least one test.
+# Suites whose result the compiler, libc, libbpf, libdw or a tool of the release can change; each has a test.
 SUITES = ("unit.", "cli.", "record.", "symbols.", "unwind.", "places.")
 # These compare times or count the kernel's BPF programs, which other tests disturb. They run only if --test names them.
 OMITTED = ("record.window_is_on_time", "record.duration_with_a_command", "record.interrupt_ends_attaching",
@@ -57,7 +57,7 @@ RESULT = re.compile(r"^(ok|not ok|skip) ([\w.-]+)(?:: (.*)| \((.*)\))?$")
 
 
 def tarball(folder):
-    """What `meson dist` makes of the last commit."""
+    """Returns the tarball that `meson dist` makes of the last commit."""
     done = subprocess.run(["meson", "dist", "-C", ROOT / "build", "--no-tests", "--formats", "gztar",
                            "--allow-dirty"], capture_output=True, text=True)
     if done.returncode != 0:
@@ -84,13 +84,13 @@ def build_script(release, long):
 
 
 def test_script(seed, names):
-    """What Go compiles of its own library is kept where compilers' results are."""
+    """Go's results for its own library are cached beside those of the compilers."""
     omitted = [] if names else [f"--without={name}" for name in OMITTED]
     return (f"cd /wallprof && ln -s /build/{TESTED} build && WALLPROF_SEED={seed} GOCACHE=/ccache/go-build "
             f"exec python3 -B tests/run/runner.py --root {' '.join([*omitted, *(names or SUITES)])}\n")
 
 
-# What a compiler and its options made must record, too; and the parts must have been left out where they should be.
+# Each build must record, too; and optional parts must be absent where they should be.
 RECORD = """for name in {names}; do
 	said=$(/build/$name/wallprof -q -o /tmp/recorded.json -- true 2>&1) && [ -s /tmp/recorded.json ] &&
 		echo "recorded $name" || printf 'broken %s_records\\n    %s\\n' "$name" "$said"
@@ -105,7 +105,7 @@ esac
 
 
 def whole_script(release, seed, names, long):
-    """The builds by nobody, in a network namespace that has no network; then each records, and the suites run, by root."""
+    """The user `nobody` builds, without a network; then root records with each build, and runs the suites."""
     return ("chmod 777 /wallprof /build /ccache\n"
             "unshare --net setpriv --reuid 65534 --regid 65534 --clear-groups "
             f"/bin/sh -c {shlex.quote(build_script(release, long))} &&\n{RECORD.format(names=' '.join(BUILDS), without_parts=WITHOUT_PARTS)}"

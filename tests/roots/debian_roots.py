@@ -23,7 +23,7 @@ from packages import Unavailable
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = {"12": "bookworm", "13": "trixie", "sid": "sid"}
 OLDEST_S = 7 * 24 * 3600
-# What a root to build in has; one that was made with another list is made again.
+# The packages of a root for building; a root that was made with another list is made again.
 INSTALL = 'root=/wallprof; . tools/setup.sh; install_packages run part test deb bundle'
 INSTALLED_BY = ("tools/packages", "tools/setup.sh")
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
@@ -40,7 +40,7 @@ mount -t tmpfs -o mode=1777 tmp tmp
 
 
 def ccache_folder(name, purpose="ccache"):
-    """What compilers have made in that root is kept, too; of each user apart, as none could write in another's."""
+    """The compilers' results of that root are cached, too, for each user separately."""
     path = _folder() / f"{SUITES[name]}-{purpose}"
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -84,7 +84,7 @@ class Root:
         os.rmdir(process.scratch)
 
     def run(self, command, binds=None, environment=None):
-        """What it printed. Raises Failed."""
+        """Returns its output. Raises Failed."""
         process = self.start(command, binds, environment)
         said, _ = process.communicate()
         self.leave(process)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is handed on, in bare roots: the one-file program and the package record, report, export and open there."""
+"""The released files in bare roots: the one-file program and the package record, report, export and open there."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ CCACHE = "/usr/lib/ccache"  # Debian's compilers under ccache, clang for BPF, to
 CCACHE_OPTIONS = {"CCACHE_NOHASHDIR": "1", "CCACHE_IGNOREOPTIONS": "-ffile-prefix-map=* -fdebug-prefix-map=*"}
 BUNDLE_ON = "12"  # the oldest release that is supported: its libc is the least that the program asks for
 PORTS = 20  # of which `open` may take one, besides the first, which is in use
-# As a user does it; the last command serves the profile until it gets SIGTERM.
+# The commands of a user; the last one serves the profile until it gets SIGTERM.
 USE = """set -eu
 cd /tmp
 {program} --version
@@ -41,7 +41,7 @@ INSTALL = f"""{APT} update >/tmp/apt.log 2>&1 && {APT} install {{package}} >>/tm
 
 
 def make(command, release, tree, folder, note):
-    """What `tools/package COMMAND` makes of this tree on that release: the machine's own, or in a root."""
+    """Returns what `tools/package COMMAND` makes of this tree on that release: the machine's own, or in a root."""
     folder.mkdir(exist_ok=True)
     if release == packages.release():
         # debhelper gives a build a HOME of its own.

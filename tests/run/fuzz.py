@@ -3,7 +3,7 @@
 that are made here, one or two at a time; then the parsers' lines that were reached are counted,
 and a planted bug must be found. docs/design/fuzzing.md says how to run one by hand.
 
-A crash within libdw, libelf or liblzma is counted and told, and is no failure: against these
+A crash within libdw, libelf or liblzma is counted and reported, and is no failure: against these
 there is the sandbox. Everything else is ours.
 """
 import base64
@@ -26,7 +26,7 @@ TARGETS = {"api": 0.2, "object": 1, "capture": 1, "export": 0.2, "maps": 1, "jit
            "messages": 0.1, "table": 0.2, "unwind": 0.2}
 PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
-# What reads files and texts that others made.
+# The parsers of files and texts that others made.
 PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_old.c", "capture_reader.c",
            "capture_sort.c", "cfi.c", "cfi_bytes.h", "cfi_expression.c", "cfi_program.c", "debug_link.c",
            "dwarf_names.c", "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_go.c", "elf_plt.c",
@@ -38,10 +38,10 @@ PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_o
 AT_A_TIME = 2
 LEAST_PERCENT = 80
 LEAST_RUNS = 10  # in a second of CPU time: by the clock it may be given next to nothing
-NICE = 19  # whoever else wants the CPU, and holds times to account, has it first
+NICE = 19  # tests that measure time get the CPU first
 PLANTED_S = 180  # at most: it is found in seconds, but on a busy machine some inputs are slow
 CRASHES_MAX = 1000
-# By the clock, and whoever is nice may have to wait for others.
+# Wall-clock time: a nice process may have to wait for others.
 OPTIONS = ["-timeout=100", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=65536",
            "-print_final_stats=1", "-verbosity=1"]
 
@@ -52,7 +52,7 @@ STACK_BEGINS = re.compile(r"ERROR: |runtime error: |does not hold: ")
 
 
 class Crash:
-    """What a target printed when it ended by itself."""
+    """The output of a target that ended by itself."""
 
     def __init__(self, text, artifact):
         begins = STACK_BEGINS.search(text)
@@ -60,7 +60,7 @@ class Crash:
         self.data = artifact.read_bytes() if artifact else b""
 
     def foreign_frame(self):
-        """Where it happened, if that is in a library that only the sandbox may trust."""
+        """Returns the library of the crash, if it is one that only sandboxed children call."""
         for frame in FRAME.findall(self.text):
             if FOREIGN.search(frame):
                 return frame
@@ -181,7 +181,7 @@ def test_planted(work, seed, room):
 
 
 def test_triage():
-    """Whose crash it is, by stacks such as these targets have printed."""
+    """The library of a crash is found in stacks that these targets have printed."""
     stack = """ERROR: AddressSanitizer: heap-buffer-overflow
     #0 0x55ea3e444435 in __interceptor_strlen (/b/tests/fuzz/fuzz_object+0x8a435) (BuildId: 4e)
     {}
@@ -202,7 +202,7 @@ allocated by thread T0 here:
         check(bool(found) == foreign, f"a crash with {frame} was taken for "
                                       f"{'ours' if foreign else 'another library'}")
     check(Crash("ERROR: libFuzzer: out-of-memory", None).foreign_frame() is None,
-          "a crash without a stack is nobody's")
+          "a crash without a stack has no library")
 
 
 def fuzz_in(room, fuzzer, seconds):
@@ -236,13 +236,13 @@ def run(runner, room):
     seconds = float(os.environ.get("WALLPROF_FUZZ_SECONDS") or (60 if is_long() else 8))
     work = Path(tempfile.mkdtemp(prefix="wallprof-fuzz-"))
     try:
-        # Nobody waits for it but this suite.
+        # Only this suite waits for it.
         subprocess.run([ROOT / "tools/test", "--build-fuzz"], check=True, capture_output=True, text=True)
         fuzz_seeds.make_all(WALLPROF, BUILD / "make_seeds", work / "work", work / "seeds")
         # The lines are those of all targets.
         targets = list(TARGETS) if "coverage" in wanted else [n for n in TARGETS if n in wanted]
         with ThreadPoolExecutor(1) as pool:
-            # How long it takes to find, nobody knows: it begins first.
+            # How long it takes to find is unknown: it begins first.
             planted = pool.submit(runner.run, "fuzz.planted", lambda _context: test_planted(
                 work, runner.seed, room))
             fuzzers = run_targets(runner, work, targets, seconds, room)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the fuzz targets begin with, made here: nothing is checked in that cannot be read.
+"""Makes the seeds of the fuzz targets, so that no binary files are checked in.
 
 Small ELF files of many kinds for fuzz_object (tests/fuzz/elf_parts.h), lines of
 /proc/PID/maps, perf maps and jitdumps; tests/fuzz/make_seeds.c makes the rest.
@@ -39,7 +39,7 @@ BUILDS = {
     "sections": ["-O2", "-g", "-ffunction-sections", "-Wl,--gc-sections"],
 }
 TRAILER_MAGIC = 0x53545241
-# What compilers seldom write: the first function and a restorer without CFI, a signal frame,
+# CFI that compilers seldom write: the first function and a restorer without CFI, a signal frame,
 # expressions, and most instructions.
 CFI_ASSEMBLY = """
 .text

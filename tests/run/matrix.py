@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the matrices of kernels and of releases print for the runner: `ok NAME`, `not ok NAME # why`, `skip NAME # why`."""
+"""The output of the kernel and release matrices for the runner: `ok NAME`, `not ok NAME # why`, `skip NAME # why`."""
 import sys
 import threading
 import traceback
 
-from harness import Failure, Untimely
+from harness import Failure, TimingFailure
 
 
 _printing = threading.Lock()  # of lines that belong together
@@ -45,7 +45,7 @@ class Tally:
         try:
             function()
             self.passes(name)
-        except Untimely as failure:
+        except TimingFailure as failure:
             if again:
                 note(f"{name}: once more, for {failure}")
                 return False

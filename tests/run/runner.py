@@ -36,7 +36,7 @@ import time_table  # noqa: E402
 
 # cmocka 1 writes "ok 1 # SKIP name", cmocka 2 "ok 1 - name # SKIP".
 TAP = re.compile(r"^(ok|not ok) \d+ (?:# SKIP (\S+)|- (\S+)( # SKIP.*)?)$")
-SUMMARY_COLUMNS = 400  # of why a test failed, for who has only the end of a log
+SUMMARY_COLUMNS = 400  # of the reason why a test failed, in the last lines of a log
 MATRIX_RESULT = re.compile(r"^(ok|not ok|skip) ((?:vm|roots)\S*)(?: # (.*))?$")
 RETRIED = re.compile(r"^(vm\.\S+|roots\.\S+|[\d.]+\S*): once more, for ")
 
@@ -80,13 +80,13 @@ class Runner:
             try:
                 self.run_once(name, function)
                 return
-            except harness.Untimely as failure:
+            except harness.TimingFailure as failure:
                 why = str(failure).split("\n", 1)[0]
                 if remaining and harness.is_disturbed():
                     self.again[name] += 1
                     print(f"# {name}: {why}: once more", flush=True)
                     continue
-                if isinstance(failure, harness.Busy):
+                if isinstance(failure, harness.HostBusy):
                     self.skips(name, f"its host was too busy: {why}")
                 else:
                     self.fails(name, str(failure))
@@ -99,7 +99,7 @@ class Runner:
             function(context)
             good = True
             self.passes(name, time.monotonic() - begin)
-        except harness.Untimely as failure:
+        except harness.TimingFailure as failure:
             raise type(failure)(f"{failure}\n(files: {context.folder})") from None
         except harness.Skip as skip:
             good = True
@@ -117,7 +117,7 @@ class Runner:
             self.run(prefix + name, function)
 
     def run_busy(self, suites):
-        """What holds only on an idle machine does not hold."""
+        """Runs one suite on a busy machine."""
         wanted = [suite for suite in suites if any(self.is_wanted(f"busy.{name}") for name, _ in tests_of(suite))]
         if wanted:
             with busy.BusyMachine():
@@ -125,7 +125,7 @@ class Runner:
                     self.run_module(suite, "busy.")
 
     def run_modules(self, left):
-        """As many as are left when others take from the same list."""
+        """Runs the suites that are left while others take from the same list."""
         while left:
             try:
                 suite = left.popleft()
@@ -214,8 +214,8 @@ class Runner:
         if match and match[1] == "ok":
             self.passes(match[2])
         elif match:
-            tell = self.skips if match[1] == "skip" else self.fails
-            tell(match[2], match[3] or "no reason given")
+            report = self.skips if match[1] == "skip" else self.fails
+            report(match[2], match[3] or "no reason given")
         elif line.startswith("#"):
             note = line[1:].strip()
             again = RETRIED.match(note)
@@ -339,7 +339,7 @@ def leave_idle_class(task):
 
 
 def run_together(runner, untimed, long):
-    """What holds no times to account, beside the kernel matrix and after it."""
+    """Runs the suites that do not check times, beside the kernel matrix and after it."""
     left = deque(untimed)
     # An emulated machine keeps one CPU busy.
     room = Semaphore(fuzz.AT_A_TIME - 1)

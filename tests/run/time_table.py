@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the time of a run of tools/test went: its phases one after the other, and the suites of those that have several.
+"""The times of a run of tools/test: its phases one after the other, and the suites of those that have several.
 
 The CPU share is that of all CPUs that were busy, with whatever: /proc/stat (proc(5)). CONTRIBUTING.md says how much of
 the 15 minutes each phase may take; one that took more is marked.
@@ -38,7 +38,7 @@ class TimeTable:
         self.rows = []  # (name, seconds, CPU share or None)
         self.lock, self.suites = threading.Lock(), defaultdict(float)
         self.begin, self.begin_busy = time.monotonic(), busy_s()
-        # What tools/test did before: /proc/uptime and the first line of /proc/stat when it began.
+        # The work of tools/test before: /proc/uptime and the first line of /proc/stat when it began.
         begin = os.environ.get("WALLPROF_TEST_BEGIN", "").split("|")
         if len(begin) == 2:
             seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - float(begin[0].split()[0])

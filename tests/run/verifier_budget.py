@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the verifier works through for each program, as `wallprof doctor -v` tells it."""
+"""The number of instructions that the verifier processes for each program, from `wallprof doctor -v`."""
 import re
 
 from harness import check

@@ -47,7 +47,7 @@ class Carried:
         _run(self.wallprof, "export", "-q", "-o", output, self.capture, env=environment)
 
     def check_same(self, case):
-        """What a guest made of it."""
+        """Returns the guest's profile and report of the capture."""
         case.check_status(0)
         here, there = self.profile.read_bytes(), (case.folder / "profile.json").read_bytes()
         if here != there:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is run in each guest, and what must come of it.
+"""The runs of each guest, and the checks of their results.
 
 Two things: recordings that only the host checks, for it can export them too and compare;
 and the end-to-end suites, run in the guest by the runner of tests/e2e. Times are held to
@@ -15,9 +15,8 @@ from types import SimpleNamespace
 
 import verifier_budget
 import test_reasons
-from harness import (CATEGORY_OF, GUEST_ABSOLUTE as ABSOLUTE, GUEST_SHARE as SHARE, MS, Profile,
-                     Truth, Untimely, by_category, by_state, check, check_timed, expect_failure,
-                     waited)
+from harness import (CATEGORY_OF, MS, GUEST_ABSOLUTE as ABSOLUTE, GUEST_SHARE as SHARE, Profile, TimingFailure, Truth,
+                     by_category, by_state, check, check_timed, expect_failure, waited)
 
 # What one recording has, one after the other, for loading the programs takes an emulated CPU seconds:
 # name of a case, workload with its options, exit status. As the last one ends, so does the recording.
@@ -51,7 +50,7 @@ EACH_SWITCH = 5000  # ns
 CHARGED_EARLY = 40_000  # ns
 ATTACHED = "sleeps --threads 4 --rounds 1 --ms 60000"
 
-# What guests run, by the name of the script (see init).
+# The jobs of guests, by the name of the script (see init).
 SCRIPTS = {
     "together": "record together /bin/sh /cases\n",
     "attach": f"attach attach {ATTACHED}\n",
@@ -89,23 +88,23 @@ def scripts(seed, tests, command):
 
 def suite_results(text):
     """(name, ok | not ok | skip, why) of each end-to-end test that a guest ran or should have."""
-    planned, told, name = None, {}, None
+    planned, reported, name = None, {}, None
     for line in text.splitlines():
         match = SUITE_RESULT.match(line)
         if line.startswith("plan "):
             planned = line.split()[1:]
         elif match:
             name = match[2]
-            told[name] = (match[1], match[3] or "")
+            reported[name] = (match[1], match[3] or "")
         elif name and line.startswith("    "):  # why a test failed
-            told[name] = (told[name][0], told[name][1] + line[4:] + "\n")
+            reported[name] = (reported[name][0], reported[name][1] + line[4:] + "\n")
     check(planned, f"the runner did not start: {text.strip()[-600:]}")
     for name in planned:
-        yield (name, *told.get(name, ("not ok", f"it was not run: {text.strip()[-300:]}")))
+        yield (name, *reported.get(name, ("not ok", f"it was not run: {text.strip()[-300:]}")))
 
 
 class Case:
-    """What one case left behind, in a recording that may have others; read as a Recording of
+    """The results of one case, in a recording that may have others; read as a Recording of
     tests/e2e is."""
 
     def __init__(self, folder, recording=None):
@@ -150,14 +149,14 @@ class Case:
 
 def check_nothing_lost(case):
     report = case.report
-    check(report["contradictions"] == 0, f"{report['contradictions']} contradictions")
+    check(report["contradictions"] == 0, f"{report['contradictions']} missed switches")
     # From 7.0 on programs of exec, rename, page faults and requests may preempt each other, and the
     # kernel then leaves one out; emulation makes that likely. It must be counted, and be no more than that.
     preemptible = int(re.search(r"Linux (\d+)", case.profile.meta["oscpu"])[1]) >= 7
     totals, spared = report["totals"], {}
     if preemptible:
         spared = {kind: max(1, totals[kind]["sent"] // 20) for kind in ("exec", "task")}
-        # A stack of a program of which nobody was told, and the others.
+        # A stack of a program that was not reported, and the others.
         unknown = totals["exec"]["lost"] + totals["task"]["lost"]
         # The program sees all page faults, though few are recorded.
         faults = sum(t["kernel"]["min_flt"] + t["kernel"]["maj_flt"]
@@ -166,9 +165,9 @@ def check_nothing_lost(case):
     for kind, total in totals.items():
         check(total["sent"] - total["received"] == total["lost"], f"{kind}: {total}")
         check(total["lost"] == 0 or kind in spared, f"{kind}: {total}")
-        # How long a program that was preempted is away, is up to what else the guest's host has to do.
+        # How long a preempted program waits depends on the load of the guest's host.
         if total["lost"] > spared.get(kind, 0):
-            raise Untimely(f"{kind}: {total}, and {spared[kind]} at most may be lost")
+            raise TimingFailure(f"{kind}: {total}, and {spared[kind]} at most may be lost")
     check(sum(loss["count"] for loss in report["losses"])
           == sum(total["lost"] for total in report["totals"].values()), "losses without a total")
 
@@ -176,11 +175,11 @@ def check_nothing_lost(case):
 def check_ledgers(case):
     """The states are the lifetime, and the reasons the time off CPU."""
     for thread in case.report["threads"]:
-        states, who = thread["states"], f"{thread['name']} {thread['tid']}"
-        check(sum(states.values()) == thread["lifetime_ns"], f"{who}: a broken ledger")
-        check(states["unknown"] == 0, f"{who}: {states['unknown']} ns unknown")
+        states, thread_name = thread["states"], f"{thread['name']} {thread['tid']}"
+        check(sum(states.values()) == thread["lifetime_ns"], f"{thread_name}: a broken ledger")
+        check(states["unknown"] == 0, f"{thread_name}: {states['unknown']} ns unknown")
         check(sum(thread["reasons"].values()) == states["blocked"] + states["runnable"],
-              f"{who}: reasons {thread['reasons']} are not what it waited: {states}")
+              f"{thread_name}: reasons {thread['reasons']} are not what it waited: {states}")
 
 
 def command_of(case):
@@ -192,7 +191,7 @@ def command_of(case):
 def charged_early(ledger):
     """So much of a thread's waiting for a CPU the kernel may have among its running time.
 
-    It charges who is woken on an idle CPU from the waking on, not from when that CPU has left its
+    It charges a thread that is woken on an idle CPU from the wakeup on, not from when that CPU has left its
     idling (kernel/sched/core.c, wakeup_preempt: rq_clock_skip_update), and has no run_delay then.
     That is 0.5 us on hardware, and 10 to 30 emulated.
     """
@@ -209,36 +208,36 @@ def check_running(name, ledger, running, wanted, switches):
 def check_threads(case):
     """Every thread is there by its name, and ran for as long as it says.
 
-    But for names of which the kernel left out the record: check_nothing_lost says when it may.
+    Except for names without a record, which the kernel skipped: check_nothing_lost says when it may.
     """
     misnamed = []
     for truth in case.truths:
-        for told in truth.threads:
-            ledger, thread = case.ledger(told["tid"]), case.profile.thread(told["tid"])
-            if ledger["name"] != told["name"]:
-                misnamed.append(f"{told['name']} is called {ledger['name']}")
-            running = thread.painted_by(by_state, end=case.at(truth, told["end_ns"]))["running"]
-            check_running(told["name"], ledger, running, told["cpu_ns"],
-                          told["nvcsw"] + told["nivcsw"])
+        for reported in truth.threads:
+            ledger, thread = case.ledger(reported["tid"]), case.profile.thread(reported["tid"])
+            if ledger["name"] != reported["name"]:
+                misnamed.append(f"{reported['name']} is called {ledger['name']}")
+            running = thread.painted_by(by_state, end=case.at(truth, reported["end_ns"]))["running"]
+            check_running(reported["name"], ledger, running, reported["cpu_ns"],
+                          reported["nvcsw"] + reported["nivcsw"])
     check(len(misnamed) <= case.report["totals"]["task"]["lost"], "; ".join(misnamed))
 
 
 def check_switches(case):
-    """Of a thread's switch-outs none is missing, but for the last one, and none is made up."""
+    """Each of a thread's switch-outs is recorded, except the last one, and no more are."""
     for ledger in case.report["threads"]:
-        account, who = ledger["kernel"], f"{ledger['name']} {ledger['tid']}"
-        check(account, f"{who}: no account of the kernel's")
+        account, thread_name = ledger["kernel"], f"{ledger['name']} {ledger['tid']}"
+        check(account, f"{thread_name}: no account of the kernel's")
         counted = account["nvcsw"] + account["nivcsw"]
         check(counted - 1 <= ledger["switch_outs"] <= counted,
-              f"{who}: {ledger['switch_outs']} switch-outs recorded, the kernel counted {counted}")
+              f"{thread_name}: {ledger['switch_outs']} switch-outs recorded, the kernel counted {counted}")
 
 
-def check_told_switches(case):
-    """What a thread told of itself it read a little earlier."""
-    for told in case.threads:
-        switches = case.ledger(told["tid"])["switch_outs"]
-        check(switches >= told["nvcsw"] + told["nivcsw"], f"{told['name']}: {switches} switch-outs "
-              f"recorded, it told of {told['nvcsw']} and {told['nivcsw']}")
+def check_reported_switches(case):
+    """A thread reads its own counts a little before its end."""
+    for reported in case.threads:
+        switches = case.ledger(reported["tid"])["switch_outs"]
+        check(switches >= reported["nvcsw"] + reported["nivcsw"], f"{reported['name']}: {switches} switch-outs "
+              f"recorded, it counted {reported['nvcsw']} and {reported['nivcsw']}")
 
 
 # The mutex of a condition variable may be another wait within that for the variable.
@@ -248,16 +247,16 @@ ALSO = {"condvar": ("Lock",)}
 def check_waits(case):
     """When a thread says that it waited, it is drawn as waiting for that."""
     for truth in case.truths:
-        for told in truth.threads:
+        for reported in truth.threads:
             # Those of the case "waits" are check_reasons'.
-            for kind in {kind for kind, _, _ in told["waits"] if kind in CATEGORY_OF}:
-                check_kind_of_wait(case, truth, told, kind)
+            for kind in {kind for kind, _, _ in reported["waits"] if kind in CATEGORY_OF}:
+                check_kind_of_wait(case, truth, reported, kind)
 
 
-def check_kind_of_wait(case, truth, told, kind):
+def check_kind_of_wait(case, truth, reported, kind):
     """Besides, on the way to sleep and from it, it is only running or runnable."""
-    thread, states = case.profile.thread(told["tid"]), {}
-    for wait, begin, end in told["waits"]:
+    thread, states = case.profile.thread(reported["tid"]), {}
+    for wait, begin, end in reported["waits"]:
         if wait != kind:
             continue
         for name, ns in thread.painted_by(by_category, case.at(truth, begin),
@@ -265,18 +264,18 @@ def check_kind_of_wait(case, truth, told, kind):
             right = name in (CATEGORY_OF[kind], *ALSO.get(kind, ()))
             state = "right" if right else by_state(name, "")
             states[state] = states.get(state, 0) + ns
-    right, wanted = states.pop("right", 0), waited(told, kind)
-    what = f"{told['name']}: {kind}"
+    right, wanted = states.pop("right", 0), waited(reported, kind)
+    what = f"{reported['name']}: {kind}"
     check_timed(f"{what}, {states} included", right + states.get("running", 0)
                 + states.get("runnable", 0), wanted, SHARE, ABSOLUTE)
     if right < wanted / 2 - ABSOLUTE:
-        raise Untimely(f"{what} {right / MS:.3f} ms, should be most of {wanted / MS:.3f}: {states}")
+        raise TimingFailure(f"{what} {right / MS:.3f} ms, should be most of {wanted / MS:.3f}: {states}")
 
 
 def check_reasons(results):
-    """A wait of each kind has its reason, who ended it, and who had the lock.
+    """A wait of each kind has its reason, its waker, and the holder of the lock.
 
-    Who it was is told by name: where the record of a name is told as lost (check_nothing_lost), it is tried again.
+    The waker is compared by name: if the record of a name is lost (check_nothing_lost), the test is repeated.
     """
     case = case_of(results, "waits")
     (truth,) = case.truths
@@ -288,7 +287,7 @@ def check_reasons(results):
     except test_reasons.Misnamed as failure:
         if not lost:
             raise
-        raise Untimely(f"{failure}; lost, as the report says: {lost} records of tasks") from failure
+        raise TimingFailure(f"{failure}; lost, as the report says: {lost} records of tasks") from failure
 
 
 def check_same_elsewhere(case, wallprof):
@@ -322,11 +321,11 @@ def check_case(case, status):
     case.check_status(status)
     check_nothing_lost(case)
     check_ledgers(case)
-    check(case.truths or status != 0, "the workload did not tell its truth")
+    check(case.truths or status != 0, "the workload did not write its truth")
     check_threads(case)
-    check_told_switches(case)
+    check_reported_switches(case)
     check_waits(case)
-    # Who dies has a second thread, and tells nothing.
+    # The workload that dies has a second thread, and writes nothing.
     pid = int((case.folder / "pid").read_text())
     found = sum(t["pid"] == pid for t in case.report["threads"])
     check(found >= 1 + (status != 0), f"{found} threads of process {pid}")
@@ -346,12 +345,12 @@ def check_attached(case, wallprof):
         check(thread["lifetime_ns"] == window, f"{thread['name']} is not there all the time")
         if (thread["name"].startswith("sleeper")
                 and thread["reasons"].get("[sleep]", 0) < 0.9 * window):
-            raise Untimely(f"{thread['name']} slept, but {thread['reasons']}")
+            raise TimingFailure(f"{thread['name']} slept, but {thread['reasons']}")
     check_same_elsewhere(case, wallprof)
 
 
 def wakers(case, name, category, shortest_ms):
-    """Who ended the waits of the threads called `name`…"""
+    """Returns the wakers of the waits of the threads called `name`…"""
     strings, tids = case.profile.data["shared"]["stringArray"], {t["tid"] for t in case.threads}
     found = []
     for thread in case.profile.threads:
@@ -362,7 +361,7 @@ def wakers(case, name, category, shortest_ms):
             if (case.profile.categories[number] == category
                     and marker["end"] - marker["start"] >= shortest_ms * MS):
                 waker = marker["data"].get("wokenBy")
-                found.append("nobody" if waker is None else strings[waker])
+                found.append("none" if waker is None else strings[waker])
     return found
 
 
@@ -370,13 +369,13 @@ def check_wakers(case, name, category, shortest_ms, count, waker):
     """Each of at least `count` such waits was ended by `waker`…"""
     found = wakers(case, name, category, shortest_ms)
     if len(found) < count:  # of such a length
-        raise Untimely(f"{len(found)} waits of {name}, should be {count}")
+        raise TimingFailure(f"{len(found)} waits of {name}, should be {count}")
     check(all(w.startswith(waker) for w in found), f"{name} was woken by {sorted(set(found))}, "
           f"should be {waker}")
 
 
 def check_all_wakers(results):
-    """A timer is an interrupt; who sends over loopback is no interrupt, but the sender."""
+    """A timer is an interrupt; a wakeup over loopback has the sender as its waker, not an interrupt."""
     for case, *what in (("sleeps", "sleeper", CATEGORY_OF["sleep"], 25, 20, "timer interrupt"),
                         ("convoy", "convoy", CATEGORY_OF["mutex"], 10, 3, "convoy"),
                         ("latepoll", "client", CATEGORY_OF["network"], 40, 3, "server"),
@@ -399,7 +398,7 @@ def check_load(case, kernel):
 
 def check_negative(results):
     """With the truth altered, the checks fail."""
-    def rename_all(case, _told):
+    def rename_all(case, _reported):
         case.report["totals"]["task"].update(lost=0)  # else as many names may be wrong
         for thread in case.threads:
             thread.update(name="another")
@@ -410,19 +409,19 @@ def check_negative(results):
         alter(case, next(t for t in case.threads if t["name"].startswith("sleeper")))
         expect_failure(function, case, *arguments)
 
-    fails(check_threads, lambda case, told: told.update(cpu_ns=told["cpu_ns"] + 100 * MS))
-    fails(check_threads, lambda case, told: told.update(tid=1 << 22))
+    fails(check_threads, lambda case, reported: reported.update(cpu_ns=reported["cpu_ns"] + 100 * MS))
+    fails(check_threads, lambda case, reported: reported.update(tid=1 << 22))
     fails(check_threads, rename_all)
-    fails(check_waits, lambda case, told: told["waits"][0].__setitem__(0, "mutex"))
-    fails(check_waits, lambda case, told: told["waits"].append(
-        ["pipe", told["waits"][0][1], told["waits"][-1][2]]))
-    fails(check_told_switches, lambda case, told: told.update(nvcsw=told["nvcsw"] + 10_000))
-    fails(check_switches, lambda case, told: case.ledger(told["tid"]).update(switch_outs=1))
-    fails(check_nothing_lost, lambda case, told: case.report["totals"]["switch"].update(lost=1))
-    fails(check_nothing_lost, lambda case, told: case.report["totals"]["page fault"].update(
+    fails(check_waits, lambda case, reported: reported["waits"][0].__setitem__(0, "mutex"))
+    fails(check_waits, lambda case, reported: reported["waits"].append(
+        ["pipe", reported["waits"][0][1], reported["waits"][-1][2]]))
+    fails(check_reported_switches, lambda case, reported: reported.update(nvcsw=reported["nvcsw"] + 10_000))
+    fails(check_switches, lambda case, reported: case.ledger(reported["tid"]).update(switch_outs=1))
+    fails(check_nothing_lost, lambda case, reported: case.report["totals"]["switch"].update(lost=1))
+    fails(check_nothing_lost, lambda case, reported: case.report["totals"]["page fault"].update(
         sent=10**6, received=0, lost=10**6))
-    fails(check_nothing_lost, lambda case, told: case.report.update(contradictions=1))
-    fails(check_ledgers, lambda case, told: case.ledger(told["tid"]).update(lifetime_ns=1))
+    fails(check_nothing_lost, lambda case, reported: case.report.update(contradictions=1))
+    fails(check_ledgers, lambda case, reported: case.ledger(reported["tid"]).update(lifetime_ns=1))
     expect_failure(check_wakers, case_of(results, "sleeps"), "sleeper", CATEGORY_OF["sleep"], 25, 20,
                    "sleeper")
 

@@ -26,7 +26,7 @@ CPUS = 2
 # drawn at random, and the guest finds them on its kernel's command line.
 # So slow that what an emulated CPU takes for a request is little beside what the disk takes.
 SLOW_BYTES, SLOW_OPERATIONS = (1_000_000, 2_000_000), (20, 40)
-TROUBLE = re.compile(r"^.*\b(Oops|BUG|WARNING|panic|lockup|stall)\b", re.MULTILINE)
+KERNEL_WARNING = re.compile(r"^.*\b(Oops|BUG|WARNING|panic|lockup|stall)\b", re.MULTILINE)
 HOPELESS = 45  # seconds without a word from one of its CPUs, and it is given up
 
 
@@ -67,22 +67,22 @@ def _data_drives(folder, chance, modules):
 def run(kernel, disk, script, folder, seconds, seed=0):
     """Boots the kernel on a copy of the disk; returns the folder of its results."""
     drives, about_drives = _data_drives(folder, random.Random(seed), kernel.modules)
-    copy, log, told = folder / "run-disk", folder / "console", folder / "told"
+    copy, log, reported = folder / "run-disk", folder / "console", folder / "announced"
     beats, monitor = folder / "beats", folder / "monitor"
     shutil.copy(disk, copy)
-    for old in (told, beats):
+    for old in (reported, beats):
         old.unlink(missing_ok=True)
     command = [*emulator.command(), "-accel", "tcg,thread=multi",
                # Without what takes an emulated CPU time, and changes nothing that is tested.
                "-cpu", "max,-la57,-smap", "-smp", str(CPUS), "-m", "2G", "-nodefaults",
-               "-display", "none", "-no-reboot", "-serial", "stdio", "-serial", f"file:{told}",
+               "-display", "none", "-no-reboot", "-serial", "stdio", "-serial", f"file:{reported}",
                "-serial", f"file:{beats}", "-monitor", f"unix:{monitor},server=on,wait=off",
                "-kernel", kernel.path,
                "-drive", f"file={copy},format=raw,if=none,id=disk,cache=unsafe",
                # Requests of a disk with one queue end in soft interrupts, those of one with a queue for each CPU in
                # hard ones.
                "-device", "nvme,drive=disk,serial=1,max_ioqpairs=1", *drives,
-               # Who hangs gets an interrupt that can't be masked, and tells where it is.
+               # A guest that hangs gets an NMI, and prints where it is.
                "-append", "console=ttyS0 panic=-1 softlockup_panic=1 watchdog_thresh=30 quiet "
                           "nokaslr unknown_nmi_panic panic_print=0x40 "
                           "mitigations=off "
@@ -94,13 +94,13 @@ def run(kernel, disk, script, folder, seconds, seed=0):
         if why:
             said = _ask(monitor, machine)
             machine.kill()
-            raise Failed(f"{why}\n{_tail(log)}\n{_tail(told)}\n{said}")
+            raise Failed(f"{why}\n{_tail(log)}\n{_tail(reported)}\n{said}")
     results = folder / "results"
     shutil.rmtree(results, ignore_errors=True)
     _run(["debugfs", "-R", f"rdump /results {folder}", f"{copy}?offset={image.PARTITION_AT}"])
     copy.unlink()
     if not (results / "done").exists():
-        raise Failed(f"the guest did not come to its end\n{_trouble(log)}\n{_tail(log)}")
+        raise Failed(f"the guest did not come to its end\n{_kernel_warning(log)}\n{_tail(log)}")
     return results
 
 
@@ -109,9 +109,9 @@ def _watch(machine, beats, seconds):
     end, counts = time.monotonic() + seconds, {}
     while machine.poll() is None:
         now = time.monotonic()
-        told = beats.read_bytes() if beats.exists() else b""
+        reported = beats.read_bytes() if beats.exists() else b""
         for cpu in range(CPUS):
-            count = told.count(b"%d" % cpu)
+            count = reported.count(b"%d" % cpu)
             if count != counts.setdefault(cpu, (count, now))[0]:
                 counts[cpu] = (count, now)
         cpu, since = min(((cpu, since) for cpu, (_, since) in counts.items()),
@@ -125,7 +125,7 @@ def _watch(machine, beats, seconds):
 
 
 def _ask(monitor, machine):
-    """Where its CPUs and their timers are; the console has the rest."""
+    """Returns the state of its CPUs and their timers; the console has the rest."""
     said = ""
     try:
         with socket.socket(socket.AF_UNIX) as channel:
@@ -151,7 +151,7 @@ def _tail(log):
     return _text(log)[-1500:]
 
 
-def _trouble(log):
+def _kernel_warning(log):
     """From where the kernel first says that something is wrong."""
-    match = TROUBLE.search(_text(log))
+    match = KERNEL_WARNING.search(_text(log))
     return match.string[match.start():][:1500] if match else ""

@@ -17,18 +17,18 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 APPLETS = ("cat", "date", "ifconfig", "insmod", "kill", "mkdir", "mkfifo", "mount", "poweroff", "rm",
            "rmdir", "sh", "sleep", "sync", "tar", "taskset", "touch", "true", "umount", "uname")
-# What the end-to-end tests call besides, and the packages that it is in.
+# Further programs that the end-to-end tests call, and their packages.
 TOOLS = {"bpftool": "bpftool", "curl": "curl", "dmsetup": "dmsetup", "perf": "linux-perf", "setpriv": "util-linux",
          "redis-server": "redis-server", "unshare": "util-linux", "zstd": "zstd"}
 SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/run", "tests/support/py", "tests/vm", "tools")
 # Parts of Python's library that are large and that no test imports.
-LEFT_OUT = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3",
-            "tkinter", "turtledemo", "config-*", "*.opt-?.pyc", "*.a")
+OMITTED = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3",
+           "tkinter", "turtledemo", "config-*", "*.opt-?.pyc", "*.a")
 USERS = {"passwd": "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n",
          "group": "root:x:0:\nnogroup:x:65534:\n"}
 DISK_SIZE = 384 << 20
-# Which of several disks the kernel finds first is a matter of chance; so the system's has a partition, of
-# which the kernel is told the number: the disk's signature and 01.
+# The order in which the kernel finds the disks is chance, so the system's disk has a partition that the kernel
+# finds by its number: the disk's signature and 01.
 PARTITION_AT, SIGNATURE = 1 << 20, 0x77616c6c
 PARTITION = f"{SIGNATURE:08x}-01"
 SECTOR = 512
@@ -43,7 +43,7 @@ def _which(program):
 
 
 def _install_libraries(program, root):
-    """What the dynamic loader maps for it, if anything."""
+    """Returns the libraries that the dynamic loader maps for it."""
     maps = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
     for path in re.findall(r"(/\S+) \(0x", maps):
         target = root / path.lstrip("/")
@@ -68,7 +68,7 @@ def _install_python(root):
         target = root / str(library).lstrip("/")
         if not target.exists():
             shutil.copytree(library, target, symlinks=True,
-                            ignore=shutil.ignore_patterns(*LEFT_OUT))
+                            ignore=shutil.ignore_patterns(*OMITTED))
             for module in (target / "lib-dynload").glob("*.so"):
                 _install_libraries(library / "lib-dynload" / module.name, root)
 

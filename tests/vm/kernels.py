@@ -19,7 +19,7 @@ from packages import Unavailable
 # Each is the newest kernel of its suite; that of the last one is what there is.
 SUITES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie", "newest": "trixie-backports"}
 PACKAGE = re.compile(r"^linux-(?:image|binary)-([0-9][0-9a-z.+~-]*-cloud-amd64) ")
-# As far as they are not built in.
+# Modules, unless they are built in.
 MODULES = ("configfs", "dm-mod", "md-mod", "mq-deadline", "null_blk", "raid0", "veth")
 LOOKED_FOR = "looked-for"  # a list of these, beside them
 
@@ -81,7 +81,7 @@ def _download(suite, scratch, folder):
 
 
 def _extract(archive, kernel, modules):
-    """Of what is in a package, a kernel and MODULES."""
+    """Extracts the kernel and MODULES from a package."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL) as unpack:
         with tarfile.open(fileobj=unpack.stdout, mode="r|") as members:

@@ -24,7 +24,7 @@ def _run(command, **settings):
 
 @functools.cache
 def codename():
-    """Of this machine's Debian: bookworm, …"""
+    """Returns the codename of this machine's Debian: bookworm, …"""
     names = [line.split("=", 1)[1].strip().strip('"') for line in open("/etc/os-release")
              if line.startswith("VERSION_CODENAME=")]
     if len(names) != 1:
@@ -33,13 +33,13 @@ def codename():
 
 
 def release():
-    """What roots.SUITES calls this machine's Debian, or its codename if it is none of them."""
+    """Returns the name of this machine's Debian in roots.SUITES, or its codename if it is none of them."""
     return {"bookworm": "12", "trixie": "13"}.get(codename(), codename())
 
 
 @functools.cache
 def mirror():
-    """Where this machine has Debian itself from."""
+    """Returns the mirror of this machine's Debian."""
     targets = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
                     "Created-By: Packages", "Component: main"])
     for line in targets.splitlines():
@@ -50,7 +50,7 @@ def mirror():
 
 
 class Suite:
-    """What apt finds in one suite; its state is in `scratch`, an empty folder."""
+    """Packages that apt finds in one suite; its state is in `scratch`, an empty folder."""
 
     def __init__(self, name, scratch):
         for folder in ("lists/partial", "cache/archives/partial"):

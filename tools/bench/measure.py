@@ -37,9 +37,9 @@ def report(capture):
     return json.loads(run([WALLPROF, "report", "-q", "--json", capture]))
 
 
-def lost(told):
+def lost(reported):
     """By a report."""
-    return sum(total["lost"] for total in told["totals"].values())
+    return sum(total["lost"] for total in reported["totals"].values())
 
 
 def raw_bytes(capture):

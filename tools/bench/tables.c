@@ -168,7 +168,7 @@ static Result measure(const Objects *objects)
 	return result;
 }
 
-/* In a process of its own, whose memory nothing else has touched. */
+/* Runs in a process of its own, so that its memory is only that of the build. */
 static bool run_apart(const Objects *objects, Result *ret_result)
 {
 	int pipe_fds[2], status;

@@ -62,7 +62,7 @@ typedef struct Directory {
 
 static unsigned int thread_count;
 static bool use_uring, use_mmap;
-static bool left_out; /* an entry that cannot be unpacked */
+static bool incomplete; /* an entry that cannot be unpacked */
 static int root_fd;
 static mode_t creation_mask;
 static Directory *directories;
@@ -453,8 +453,8 @@ static void extract(Input *input, Entry *entry)
 		break;
 	default:
 		/* A device or a pipe: worth a word, not the rest of the archive. */
-		error(0, 0, "%s: left out: entry of type '%c'", path, entry->type);
-		left_out = true;
+		error(0, 0, "%s: entry of type '%c' skipped", path, entry->type);
+		incomplete = true;
 		input_read_all(input, NULL, entry->size);
 		input_skip_padding(input, entry->size);
 	}
@@ -538,5 +538,5 @@ int main(int argc, char **argv)
 	input_close(&input);
 	writer_finish();
 	finish_directories();
-	return left_out ? 1 : 0;
+	return incomplete ? 1 : 0;
 }

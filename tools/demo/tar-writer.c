@@ -31,7 +31,7 @@ typedef struct Queue {
 static unsigned int thread_count;
 static bool use_uring;
 static pthread_t *writers;
-/* An io_uring and how many of its writes are under way; each thread has its own. */
+/* An io_uring and how many of its writes are in flight; each thread has its own. */
 typedef struct Ring {
 	struct io_uring uring;
 	unsigned int in_flight;
@@ -207,7 +207,7 @@ static void *writer_thread(void *arg)
 	return arg;
 }
 
-/* With nothing in the queue, what is on its way is waited for first. */
+/* If the queue is empty, writes in flight are waited for first. */
 static void *ring_thread(void *arg)
 {
 	Ring ring = {};

@@ -14,7 +14,7 @@
 
 #define CHUNK_SIZE (128 * 1024)
 
-/* A file being written; whoever drops the last reference finishes and closes it. */
+/* A file that is being written; dropping the last reference finishes and closes it. */
 typedef struct File File;
 
 typedef struct Chunk {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A build: hundreds of short processes, told apart in the capture, folded on the screen.
+"""A build: hundreds of short processes are separate in the capture and folded on the screen.
 
 Some sources do not compile. What is true is in the log of the project's scripts (c_project.py).
 """
@@ -14,8 +14,7 @@ import subprocess
 from pathlib import Path
 
 from c_project import write_project
-from harness import (MS, STATES, Recording, by_state, check, check_close, check_unexplained,
-                     expect_failure)
+from harness import (MS, STATES, Recording, by_state, check, check_close, check_unexplained, expect_failure)
 
 HOST_ONLY = "it needs a compiler"
 
@@ -24,7 +23,7 @@ STAMP_NS = 50_000  # the profile's start and bash's clock are rounded
 
 
 class Build:
-    """What was recorded of a build, and what its scripts wrote down."""
+    """A recording of a build, and what its scripts wrote down."""
 
     def __init__(self, context):
         folder, output = context.path("project"), context.path("p.json.gz")
@@ -39,33 +38,33 @@ class Build:
                          status=2, cwd=folder, env={**os.environ, "LC_ALL": "C"})
         self.recording = Recording(context, output)
         self.report, self.profile = self.recording.report, self.recording.profile
-        self.told = collections.defaultdict(dict)  # by name and pid, what follows in the log
+        self.reported = collections.defaultdict(dict)  # by name and pid, what follows in the log
         for line in (folder / "log").read_text().splitlines():
             name, pid, *rest = line.split(" ")
-            self.told[name][int(pid)] = rest
+            self.reported[name][int(pid)] = rest
         self.check_log()
 
     def check_log(self):
         """The scripts' account is what the project must give."""
         wanted = {"compile": len(self.sources) + 1, "cc1": len(self.sources),
                   "as": len(self.sources) - len(self.bad)}
-        got = {name: len(pids) for name, pids in self.told.items()}
-        check(got == wanted, f"the scripts told of {got}, should be {wanted}")
+        got = {name: len(pids) for name, pids in self.reported.items()}
+        check(got == wanted, f"the scripts wrote down {got}, should be {wanted}")
 
     def counts(self):
-        """How many processes of each name there were."""
-        return {**{name: len(pids) for name, pids in self.told.items()},
-                "gcc": len(self.told["compile"]), "make": 1, "collect2": 1, "ld": 1}
+        """Returns the number of processes of each name."""
+        return {**{name: len(pids) for name, pids in self.reported.items()},
+                "gcc": len(self.reported["compile"]), "make": 1, "collect2": 1, "ld": 1}
 
     def processes(self, name):
         """By pid, those that the report calls so."""
         return {p["pid"]: p for p in self.report["processes"] if p["name"] == name}
 
     def status_of(self, name, pid):
-        """As the scripts know it."""
+        """Returns the status that the scripts wrote down."""
         if name == "compile":
-            return int(self.told[name][pid][2])
-        is_bad = name == "cc1" and any(f"{source}.c" in self.told[name][pid] for source in self.bad)
+            return int(self.reported[name][pid][2])
+        is_bad = name == "cc1" and any(f"{source}.c" in self.reported[name][pid] for source in self.bad)
         return 1 if is_bad else 0
 
     def window_ns(self, seconds):
@@ -78,17 +77,17 @@ def check_kept_apart(build):
     """Every process is in the capture, with its parent and its exit status."""
     got = collections.Counter(p["name"] for p in build.report["processes"])
     check(got == build.counts(), f"processes recorded: {got}, should be {build.counts()}")
-    for name, told in build.told.items():
+    for name, reported in build.reported.items():
         found = build.processes(name)
-        check(found.keys() == told.keys(), f"{name}: other pids than the scripts': "
-              f"{sorted(found.keys() ^ told.keys())}")
+        check(found.keys() == reported.keys(), f"{name}: other pids than the scripts': "
+              f"{sorted(found.keys() ^ reported.keys())}")
         for pid, process in found.items():
             check((process["exit_status"], process["exit_signal"])
                   == (build.status_of(name, pid), None),
                   f"{name} {pid} ended with {process['exit_status']}, {process['exit_signal']}; "
                   f"should be {build.status_of(name, pid)}")
     compilers = build.processes("gcc")
-    check({p["parent"] for p in compilers.values()} == build.told["compile"].keys(),
+    check({p["parent"] for p in compilers.values()} == build.reported["compile"].keys(),
           "gcc: another parent than it had")
     for pid, process in compilers.items():
         check(process["exit_status"] == build.status_of("compile", process["parent"]),
@@ -101,21 +100,21 @@ def check_kept_apart(build):
 
 
 def check_lifetimes(build):
-    """Lives lie around what the scripts saw of themselves, and gcc's within it."""
+    """The lifetimes contain what the scripts wrote down about themselves, and that contains gcc's."""
     compilers = {p["parent"]: p for p in build.processes("gcc").values()}
-    for pid, (begin, end, _) in build.told["compile"].items():
+    for pid, (begin, end, _) in build.reported["compile"].items():
         begin, end = build.window_ns(begin), build.window_ns(end)
         outer, inner = build.processes("compile")[pid], compilers[pid]
-        lives = (outer["start_ns"], begin, inner["start_ns"], inner["end_ns"], end,
-                 outer["end_ns"])
-        check(all(a <= b + STAMP_NS for a, b in zip(lives, lives[1:])),
-              f"compile {pid}: not one inside the other: {[ns / MS for ns in lives]} ms")
+        lifetimes = (outer["start_ns"], begin, inner["start_ns"], inner["end_ns"], end,
+                     outer["end_ns"])
+        check(all(a <= b + STAMP_NS for a, b in zip(lifetimes, lifetimes[1:])),
+              f"compile {pid}: not one inside the other: {[ns / MS for ns in lifetimes]} ms")
     for name in ("cc1", "as"):
-        for pid, (stamp, *_) in build.told[name].items():
+        for pid, (stamp, *_) in build.reported[name].items():
             process = build.processes(name)[pid]
             check(process["start_ns"] <= build.window_ns(stamp) + STAMP_NS
                   and build.window_ns(stamp) <= process["end_ns"] + STAMP_NS,
-                  f"{name} {pid}: it was alive before or after its life")
+                  f"{name} {pid}: it was alive before its birth or after its exit")
 
 
 def check_nothing_lost(build):
@@ -138,7 +137,7 @@ def lanes_of(build, name):
 
 
 def check_folded(build, name):
-    """Rows of a name add up to its processes, and say whose each time is."""
+    """The lanes of a name add up to its processes, and each time names its process."""
     lanes, processes = lanes_of(build, name), build.processes(name)
     ledgers = [t for t in build.report["threads"] if t["process"] == name]
     weights, painted = collections.Counter(), collections.Counter()
@@ -149,13 +148,13 @@ def check_folded(build, name):
     check_close(f"{name}: weights against lifetimes", sum(weights.values()),
                 sum(t["lifetime_ns"] for t in ledgers), 0, 1000 * len(ledgers))
     for state in STATES:
-        told = sum(t["states"][state] for t in ledgers)
-        check_close(f"{name}, {state}: weights against ledgers", weights[state], told, 0.005, MS)
-        check_close(f"{name}, {state}: strip against ledgers", painted[state], told, 0.005, MS)
-    lives = {int(m["data"]["process"]): m for lane in lanes for m in lane.markers()
-             if m["name"] == "Process"}
-    check(lives.keys() == processes.keys(), f"{name}: lives are marked of other processes")
-    for pid, marker in lives.items():
+        reported = sum(t["states"][state] for t in ledgers)
+        check_close(f"{name}, {state}: weights against ledgers", weights[state], reported, 0.005, MS)
+        check_close(f"{name}, {state}: track against ledgers", painted[state], reported, 0.005, MS)
+    lifetimes = {int(m["data"]["process"]): m for lane in lanes for m in lane.markers()
+                 if m["name"] == "Process"}
+    check(lifetimes.keys() == processes.keys(), f"{name}: the markers are those of other processes")
+    for pid, marker in lifetimes.items():
         check_close(f"{name} {pid}: start", marker["start"], processes[pid]["start_ns"], 0, 2000)
         check_close(f"{name} {pid}: end", marker["end"], processes[pid]["end_ns"], 0, 2000)
 
@@ -163,8 +162,8 @@ def check_folded(build, name):
 def check_lanes_are_apart(build, name):
     """In no row are two processes at a time."""
     for lane in lanes_of(build, name):
-        lives = sorted((m["start"], m["end"]) for m in lane.markers() if m["name"] == "Process")
-        check(all(a[1] <= b[0] for a, b in zip(lives, lives[1:])), f"{lane.name}: two at a time")
+        lifetimes = sorted((m["start"], m["end"]) for m in lane.markers() if m["name"] == "Process")
+        check(all(a[1] <= b[0] for a, b in zip(lifetimes, lifetimes[1:])), f"{lane.name}: two at a time")
 
 
 class Symbols:
@@ -173,7 +172,7 @@ class Symbols:
     def __init__(self, functions):
         self.functions = sorted(functions)
         self.starts = [start for start, _, _ in self.functions]
-        # Up to each of them: who looks back from an address need go no further than to this end.
+        # The largest end up to each of them: a search back from an address need go no further.
         self.ends = list(itertools.accumulate((end for _, end, _ in self.functions), max))
 
     def names_at(self, address):
@@ -246,7 +245,7 @@ def check_negative(build, frames):
     """Each of these notices one process, one status, one name or a time that is wrong."""
     def fails(function, alter, *arguments):
         altered = copy.copy(build)
-        altered.report, altered.told = copy.deepcopy(build.report), copy.deepcopy(build.told)
+        altered.report, altered.reported = copy.deepcopy(build.report), copy.deepcopy(build.reported)
         alter(altered)
         expect_failure(function, altered, *arguments)
 
@@ -254,9 +253,9 @@ def check_negative(build, frames):
         return next(iter(altered.processes(name).values()))
 
     def shift(altered):
-        told = next(iter(altered.told["compile"].values()))
-        # A busy machine may let a shell wait for long before it tells.
-        told[0] = f"{float(told[0]) - 5:.6f}"
+        reported = next(iter(altered.reported["compile"].values()))
+        # A busy machine may delay a shell before it writes its line.
+        reported[0] = f"{float(reported[0]) - 5:.6f}"
 
     fails(check_nothing_lost, lambda a: a.report["totals"]["switch"].update(lost=1))
     fails(check_kept_apart, lambda a: a.report["processes"].remove(first(a, "as")))
@@ -264,7 +263,7 @@ def check_negative(build, frames):
     fails(check_kept_apart, lambda a: first(a, "gcc").update(parent=1))
     fails(check_kept_apart, lambda a: setattr(a, "bad", a.bad - {min(a.bad)}))
     fails(check_lifetimes, shift)
-    fails(check_folded, lambda a: a.told["cc1"].popitem(), "cc1")
+    fails(check_folded, lambda a: a.reported["cc1"].popitem(), "cc1")
     fails(check_folded, lambda a: a.report["threads"].remove(
         max((t for t in a.report["threads"] if t["process"] == "cc1"),
             key=lambda t: t["lifetime_ns"])), "cc1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Chrome trace has the same times and facts as the Firefox profile, and is well made."""
+"""The Chrome trace has the same times and fields as the Firefox profile, and is well made."""
 import copy
 import json
 import os
@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from chrome_trace import Trace, check_flows, check_asyncs, check_nesting, check_stacks, check_trace
-from harness import (GIVE_UP_S, MS, ROOT, WORKLOADS, Profile, Skip, Viewer, by_category, by_state, check,
-                     check_close, check_timed, expect_failure, needs_command, needs_root, read_report)
+from harness import (GIVE_UP_S, MS, ROOT, WORKLOADS, Profile, Skip, Viewer, by_category, by_state, check, check_close,
+                     check_timed, expect_failure, needs_command, needs_root, read_report)
 
 HOST_ONLY = "the same capture gives the same bytes anywhere"
 UNTIMED = True
@@ -25,12 +25,12 @@ def export(context, recording):
 
 def check_same_times(trace, recording):
     """Per thread: of each state and each category as the Firefox profile has it, to 0.1 %."""
-    told = [t["tid"] for t in recording.report["threads"]]
+    reported = [t["tid"] for t in recording.report["threads"]]
     named = set(trace.names()) - {trace.path_tid}
-    check(set(told) == named, f"threads {set(told) ^ named}")
+    check(set(reported) == named, f"threads {set(reported) ^ named}")
     check_close("the critical path", sum(end - begin for begin, end, _ in trace.slices(trace.path_tid)),
                 recording.report["critical_path"]["length_ns"], 0.001, 100)
-    for tid in told:
+    for tid in reported:
         thread = recording.profile.thread(tid)
         states, wanted = trace.ns_by_state(tid), thread.weight_by(by_state)
         for state in ("running", "runnable", "blocked"):
@@ -90,15 +90,15 @@ def check_requests(trace, report):
         check(len(spans.pop(thread["tid"], [])) == io["reads"] + io["writes"] + io["others"],
               f"requests of {thread['name']}: {io}")
     check(all(e["pid"] == trace.devices_pid for found in spans.values() for e in found),
-          "requests of nobody that are not the devices'")
-    told = sum(d["reads"] + d["writes"] + d["others"] for d in report["devices"])
-    check(len(trace.by_phase["b"]) >= told > 0 and
-          sum(len(found) for found in trace.spans("Block I/O").values()) == told,
-          f"{told} requests in the report")
+          "requests without a submitter that are not the devices'")
+    reported = sum(d["reads"] + d["writes"] + d["others"] for d in report["devices"])
+    check(len(trace.by_phase["b"]) >= reported > 0 and
+          sum(len(found) for found in trace.spans("Block I/O").values()) == reported,
+          f"{reported} requests in the report")
 
 
-def facts_in_profile(profile, kind):
-    """What the Firefox profile tells of all markers of one kind, by the formats of its schema."""
+def fields_in_profile(profile, kind):
+    """Returns the fields of all markers of one kind in the Firefox profile, in the formats of its schema."""
     (schema,) = [s for s in profile.meta["markerSchema"] if s["name"] == kind]
     formats = {field["key"]: field["format"] for field in schema["fields"]}
     strings, found = profile.data["shared"]["stringArray"], set()
@@ -106,17 +106,17 @@ def facts_in_profile(profile, kind):
         for data in thread["markers"]["data"]:
             if data["type"] != kind:
                 continue
-            told = {key: value for key, value in data.items() if key not in ("type", "cause", "reason")}
-            check(set(told) <= set(formats), f"{kind}: no schema tells of {set(told) - set(formats)}")
+            reported = {key: value for key, value in data.items() if key not in ("type", "cause", "reason")}
+            check(set(reported) <= set(formats), f"{kind}: no schema has {set(reported) - set(formats)}")
             found.add(tuple(sorted(
                 (key + "Ms" if formats[key] == "duration" else key,
                  strings[value] if formats[key] == "unique-string" else value)
-                for key, value in told.items() if formats[key] != "tid")))
+                for key, value in reported.items() if formats[key] != "tid")))
     return found
 
 
-def check_same_facts(trace, profile):
-    """Both formats tell the same of faults, of requests, and of waits."""
+def check_same_fields(trace, profile):
+    """Both formats have the same fields for faults, requests and waits."""
     spans = [event for name in ("Page fault", "Block I/O") for e in trace.spans(name).values() for event in e]
     slices = [e for e in trace.by_phase["X"] if "sf" in e and e["cat"] not in OFF]
     for kind, events in (("PageFault", [e for e in spans if e["name"] == "Page fault"]),
@@ -124,11 +124,11 @@ def check_same_facts(trace, profile):
         # A number of a thread is text in one of them if it is not the only one.
         ours = {tuple(sorted((key, value) for key, value in e["args"]["data"].items()
                              if key not in ("waker", "holder", "rival"))) for e in events}
-        theirs = facts_in_profile(profile, kind)
-        if kind == "Wait":  # of short ones, and those within a fault, only one format tells
-            check(len(theirs & ours) == len(theirs) > 0, f"waits told only in Firefox: {theirs - ours}")
+        theirs = fields_in_profile(profile, kind)
+        if kind == "Wait":  # only one format has short waits and those within a fault
+            check(len(theirs & ours) == len(theirs) > 0, f"waits only in Firefox: {theirs - ours}")
         else:
-            check(ours == theirs and ours, f"{kind}: told in one format only: {list(ours ^ theirs)[:4]}")
+            check(ours == theirs and ours, f"{kind}: in one format only: {list(ours ^ theirs)[:4]}")
 
 
 def test_requests_and_faults(context):
@@ -156,9 +156,9 @@ def test_requests_and_faults(context):
     context.wallprof("export", "-q", "-o", context.path("p.json"), capture)
     profile = Profile.load(context.path("p.json"))
     check("folded intervals" not in trace.data["otherData"], f"left out: {trace.data['otherData']}")
-    check_same_facts(trace, profile)
+    check_same_fields(trace, profile)
     faults[0]["args"]["data"]["address"] = "0x1"
-    expect_failure(check_same_facts, trace, profile)
+    expect_failure(check_same_fields, trace, profile)
 
 
 def test_formats_by_option(context):
@@ -177,7 +177,7 @@ def test_formats_by_option(context):
 
 
 def check_imported(markers, slices):
-    """As many of each name, and as long."""
+    """Both formats have the same slices of each name, with the same lengths."""
     seen = {m["markerName"]: m for m in markers["byType"]}
     names = {event["name"] for _, _, event in slices}
     check(set(seen) >= names, f"the importer lost {names - set(seen)}")

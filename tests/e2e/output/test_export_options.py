@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What of a recording is exported, and how it is packed."""
+"""Options that select what is exported, and how it is compressed."""
 import gzip
 import json
 import shutil
@@ -63,13 +63,13 @@ def test_capture_levels(context):
 
 
 def slept(truth, begin, end):
-    """How long a thread says that it slept in there."""
+    """Returns how long a thread slept in that range by its own account."""
     return sum(max(min(until, end) - max(since, begin), 0)
                for kind, since, until in truth["waits"] if kind == "sleep")
 
 
 def check_range(recording, begin, end, report):
-    """What is left is that part of the window, and what threads did in it; begin and end: of the window, ns."""
+    """Checks that only that part of the window, from begin to end (ns), is left, with what threads did in it."""
     check_close("the window", report["window_ns"], end - begin, 0, 1)
     threads = {t["tid"]: t for t in report["threads"]}
     for truth in recording.truth.named("sleeper"):
@@ -107,7 +107,7 @@ def names_of(report):
     return sorted(t["name"] for t in report["threads"])
 
 
-def test_who(context):
+def test_selected_threads(context):
     """Processes and threads by number, name and pattern."""
     recording, capture = recorded(context, threads=3, rounds=2, ms=20)
     pid = recording.truth.pid
@@ -130,11 +130,11 @@ def check_states(profile, whole, states):
     """They weigh what they did, and the others nothing."""
     for thread in (t for t in profile.threads if t.process == "sleeps"):
         wanted = whole.thread(thread.tid).weight_by(by_state)
-        told = thread.weight_by(lambda category, leaf: "out" if leaf == "[hidden]" else by_state(category, leaf))
-        check(told.pop("out", 0) == 0, f"{thread.name}: what is left out weighs {told}")
+        reported = thread.weight_by(lambda category, leaf: "out" if leaf == "[hidden]" else by_state(category, leaf))
+        check(reported.pop("out", 0) == 0, f"{thread.name}: what is left out weighs {reported}")
         for state in ("running", "runnable", "blocked"):
             ns = wanted.get(state, 0) if state in states else 0
-            check_close(f"{thread.name}, {state}", told.get(state, 0), ns, 0.001, 1000)
+            check_close(f"{thread.name}, {state}", reported.get(state, 0), ns, 0.001, 1000)
 
 
 def test_states(context):

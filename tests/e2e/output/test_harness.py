@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import harness
 import runner
 from untraced_tasks import broken_chains
-from harness import (MS, ROOT, Profile, Viewer, by_category, by_leaf, by_state, check,
-                     check_close, expect_failure)
+from harness import (MS, ROOT, Profile, Viewer, by_category, by_leaf, by_state, check, check_close, expect_failure)
 
 sys.path.append(str(ROOT / "tests" / "vm"))
 import checks  # noqa: E402
@@ -105,15 +104,15 @@ def test_viewer_agrees(context):
 
 
 def test_profiles_are_opened(context):
-    """All that were kept, after the tests' own files are gone; and one that is none is told by its test's name."""
+    """All kept profiles are opened after the tests' own files are gone; a bad one is reported with its test's name."""
     kept = harness.ToOpen()
     for name, text in (("good", json.dumps(profile())), ("bad", json.dumps(profile())[:-40])):
         path = context.path(f"{name}.json")
         path.write_text(text)
         kept.keep(name, path)
         path.unlink()
-    told = dict(kept.open_all())
-    check(told.pop("good") is None and "does not load" in told.pop("bad") and not told, f"{told}")
+    reported = dict(kept.open_all())
+    check(reported.pop("good") is None and "does not load" in reported.pop("bad") and not reported, f"{reported}")
     check(not kept.list and kept.folder is None, "something is left")
 
 
@@ -129,10 +128,10 @@ def test_hidden_switches(_context):
 
 
 def test_guest_results(_context):
-    """Of what a guest was to run nothing gets lost: what it does not tell of has failed."""
-    told = ("seed: WALLPROF_SEED=1\r\nplan a.x a.y a.z b.x\r\n# left to the host\r\nok a.x (0.1 s)"
-            "\r\nnot ok a.y\r\n    too\r\n    late\r\nskip a.z: why\r\nfailed: a.y\r\n")
-    found = {name: (result, why) for name, result, why in checks.suite_results(told)}
+    """No test that a guest was to run gets lost: one without a result has failed."""
+    reported = ("seed: WALLPROF_SEED=1\r\nplan a.x a.y a.z b.x\r\n# left to the host\r\nok a.x (0.1 s)"
+                "\r\nnot ok a.y\r\n    too\r\n    late\r\nskip a.z: why\r\nfailed: a.y\r\n")
+    found = {name: (result, why) for name, result, why in checks.suite_results(reported)}
     check(found.pop("b.x")[0] == "not ok", "a test that was not run has passed")
     check(found == {"a.x": ("ok", ""), "a.y": ("not ok", "too\nlate\n"), "a.z": ("skip", "why")},
           f"results: {found}")
@@ -150,7 +149,7 @@ def test_negative(_context):
 
 
 def attempts(fails_below, stolen_each, before=0, hidden=0):
-    """Of a check that needs so much allowed: what each attempt was allowed, and if one was good."""
+    """Returns, for a check that needs so much allowed, what each attempt was allowed and whether one passed."""
     clock, allowed, kept = itertools.count(before, step=stolen_each), [], harness.stolen_ns
     recording = harness.Recording.__new__(harness.Recording)
     recording.report = {"contradictions": hidden}
@@ -170,7 +169,7 @@ def attempts(fails_below, stolen_each, before=0, hidden=0):
 
 
 def test_stolen_time(_context):
-    """What was stolen is allowed for, and no more, in the last of six attempts; and if nothing was,
+    """Exactly the steal time is allowed for in the last of six attempts; if there was none,
     there is one."""
     for fails_below, stolen, wanted in ((0, 10, ([0], True)), (1, 0, ([0], False)),
                                         (10, 10, ([0] * 5 + [10], True)),
@@ -185,8 +184,8 @@ def test_stolen_time(_context):
     harness.repeated.pop(harness.current.test, None)  # no recording was made
 
 
-def told_where(disturbed, kind):
-    """What the runner tells of a test that raises that, and at which attempts it does."""
+def reported_at(disturbed, kind):
+    """Returns what the runner reports about a test that raises `kind`."""
     tests = runner.Runner(1, [])
     tests.run_once = lambda name, function: function(name)
     kept, harness.is_disturbed = harness.is_disturbed, lambda: disturbed
@@ -202,16 +201,16 @@ def told_where(disturbed, kind):
     return out.getvalue().splitlines()
 
 
-def test_untimely(_context):
+def test_timing_failure(_context):
     """A wrong time fails at the last attempt, or at once where nothing disturbs; anything else that
     is wrong fails at once; and a host that was too busy is no pass."""
     again = ["# a.x: late: once more"] * (harness.ATTEMPTS - 1)
     failed = ["not ok a.x", "    late", "    (files: none)"]
-    for disturbed, kind, wanted in ((True, harness.Untimely, again + failed),
-                                    (False, harness.Untimely, failed),
-                                    (True, harness.Busy, again + ["skip a.x: its host was too busy: late"])):
-        told = told_where(disturbed, kind)
-        check(told == wanted, f"{kind.__name__}, {disturbed=}: {told}")
+    for disturbed, kind, wanted in ((True, harness.TimingFailure, again + failed),
+                                    (False, harness.TimingFailure, failed),
+                                    (True, harness.HostBusy, again + ["skip a.x: its host was too busy: late"])):
+        reported = reported_at(disturbed, kind)
+        check(reported == wanted, f"{kind.__name__}, {disturbed=}: {reported}")
 
 
 def test_skipped_units(_context):

@@ -15,22 +15,22 @@ LEAST = 6
 SAID = "reports the thread that a soft interrupt interrupted as the waker"
 
 
-def facts_of(report):
-    """What the records alone determine, independently of the names of reasons."""
+def fields_of(report):
+    """Returns what the records alone determine, independently of the names of reasons."""
     return {"window_ns": report["window_ns"],
             "threads": sorted([t["tid"], t["name"], t["lifetime_ns"], t["switch_outs"], t["states"]] for t in report["threads"]),
             "received": {kind: total["received"] for kind, total in report["totals"].items()},
             "walked": report["stacks"]["walked"], "whole": report["stacks"]["whole"]}
 
 
-def check_facts(report, wanted):
-    facts = facts_of(report)
+def check_fields(report, wanted):
+    fields = fields_of(report)
     for key, value in wanted.items():
-        check(facts[key] == value, f"{key}: {facts[key]}, should be {value}")
+        check(fields[key] == value, f"{key}: {fields[key]}, should be {value}")
 
 
 def check_said(report):
-    """What such a capture does not have."""
+    """Checks that the report says what such a capture lacks."""
     check(any(SAID in note for note in report["notes"]), f"not said: {report['notes']}")
 
 
@@ -40,11 +40,11 @@ def test_read(context):
     for capture in captures:
         wanted = json.loads(capture.with_suffix(".json").read_text())
         report = read_report(context, capture)
-        check_facts(report, wanted)
+        check_fields(report, wanted)
         check_said(report)
         altered = copy.deepcopy(wanted)
         altered["threads"][0][4]["blocked"] += 1
-        expect_failure(check_facts, report, altered)
+        expect_failure(check_fields, report, altered)
         expect_failure(check_said, {"notes": []})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`wallprof open`: the profile reaches the viewer, and nobody else anything."""
+"""`wallprof open` serves the profile to the viewer and to no other program."""
 import http.client
 import json
 import os
@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness import GIVE_UP_S, WALLPROF, Profile, Viewer, check, expect_failure, needs_command, needs_root, wait_until
+from harness import (GIVE_UP_S, WALLPROF, Profile, Viewer, check, expect_failure, needs_command, needs_root,
+                     wait_until)
 
 HOST_ONLY = "it is about no kernel"
 UNTIMED = True
@@ -78,7 +79,7 @@ def test_profile(context):
         head = opened.ask(method="HEAD")
         check_answer(head, 200)
         check(int(head.getheader("content-length")) == path.stat().st_size and not head.data, "HEAD")
-        path.write_bytes(b"{}")  # as if it were recorded anew
+        path.write_bytes(b"{}")  # as if it were recorded once more
         check(opened.ask().data == b"{}", "an old profile")
         path.unlink()
         check_answer(opened.ask(), 404)
@@ -114,7 +115,7 @@ def test_others_learn_nothing(context):
 
 
 def fetched_by(opened, **settings):
-    """What another process is answered: a status, or nothing."""
+    """Returns the answer to another process: a status, or nothing."""
     status = subprocess.run(["curl", "-s", "-m", "20", "-o", "/dev/null", "-w", "%{http_code}",
                              f"http://127.0.0.1:{opened.port}{opened.path}"], capture_output=True, text=True,
                             **settings).stdout.strip()
@@ -122,7 +123,7 @@ def fetched_by(opened, **settings):
 
 
 def test_other_users(context):
-    """Who reads the URL out of a browser's arguments, and runs as somebody else."""
+    """Another user who reads the URL in a browser's arguments gets no answer."""
     needs_root()
     needs_command("curl")
     opened = Opened(context, profile_of(context))
@@ -142,7 +143,7 @@ def test_other_users(context):
 
 
 def test_preflight(context):
-    """Of the Fetch standard, and of Private Network Access."""
+    """The preflight requests of the Fetch standard and of Private Network Access are answered."""
     opened = Opened(context, profile_of(context))
     answer = opened.ask(method="OPTIONS", Origin="https://profiler.firefox.com",
                         Access_Control_Request_Method="GET", Access_Control_Request_Headers="user-agent, x-y",
@@ -159,9 +160,9 @@ def test_preflight(context):
     check_answer(opened.ask("/", method="OPTIONS", Access_Control_Request_Method="GET"), 405, allowed=False)
 
 
-def send(opened, data, patience=5):
+def send(opened, data, timeout=5):
     """Returns what comes back of bytes that may be no request."""
-    with socket.create_connection(("127.0.0.1", opened.port), timeout=patience) as connection:
+    with socket.create_connection(("127.0.0.1", opened.port), timeout=timeout) as connection:
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
@@ -198,7 +199,7 @@ def test_hostile_requests(context):
 
 
 def test_ends_by_itself(context):
-    """When nobody asks who knows the secret."""
+    """The server ends when no request with the secret comes."""
     opened = Opened(context, profile_of(context), "--idle-timeout", "2s")
     end = time.monotonic() + 3
     while time.monotonic() < end:
@@ -212,11 +213,11 @@ def test_ends_by_itself(context):
             break
         time.sleep(0.2)
     check(opened.process.wait(timeout=GIVE_UP_S) == 0, "silence is no error")
-    check(end + 1 < time.monotonic() < end + 13, "it ended too early, or went on though nobody asked")
+    check(end + 1 < time.monotonic() < end + 13, "it ended too early, or went on without requests")
 
 
 def test_slow_reader(context):
-    """Who is being answered has not fallen silent, however long it takes."""
+    """A request that is being answered counts as activity, however long it takes."""
     path = context.path("large.json")
     path.write_text("[" + "1," * (20 << 20) + "1]")  # more than the sockets' buffers
     opened, got = Opened(context, path, "--silence", "2s"), 0  # the old name of --idle-timeout
@@ -251,8 +252,8 @@ def asked_by(opened, family, address, closes, **settings):
     return done.stdout.strip()
 
 
-def test_whose_connection(context):
-    """By whatever socket, and whether it is there still: another user's remains his."""
+def test_connection_owner(context):
+    """Another user's connection gets no answer, by any kind of socket, also after the socket is closed."""
     needs_root()
     path = profile_of(context)
     opened, nobody = Opened(context, path), {"user": NOBODY, "group": NOBODY, "extra_groups": []}
@@ -261,16 +262,16 @@ def test_whose_connection(context):
         check(got == "HTTP/1.1 200", f"wallprof's own user by {address}: {got!r}")
         got = asked_by(opened, family, address, "no", **nobody)
         check(got == "", f"another user by {address}: {got!r}")
-    path.unlink()  # which is told of each request that is taken
+    path.unlink()  # which is reported for each accepted request
     opened.process.send_signal(signal.SIGSTOP)
     asked_by(opened, "AF_INET", "127.0.0.1", "yes", **nobody)
     wait_until(lambda: not re.search(rf":{opened.port:04X} .* {NOBODY} ", Path("/proc/net/tcp").read_text()),
-               "his socket has no owner any more")
+               "the socket has no owner any more")
     opened.process.send_signal(signal.SIGCONT)
     time.sleep(0.5)
     opened.end()
     said = opened.process.stderr.read()
-    check("reading" not in said, f"who had closed his connection was taken for root: {said}")
+    check("reading" not in said, f"the user of a closed connection was taken for root: {said}")
 
 
 def test_ports(context):
@@ -299,7 +300,7 @@ def test_no_profile(context):
 
 
 def test_browser(context):
-    """$BROWSER is started with the page, and lives on; without one there is the URL alone."""
+    """$BROWSER is started with the page, and is not killed; without it only the URL is printed."""
     path, script, seen = profile_of(context), context.path("browser"), context.path("seen")
     script.write_text(f'#!/bin/sh\necho noise\necho "$1 $(cut -d" " -f5 /proc/$$/stat)" >{seen}\n')
     script.chmod(0o755)
@@ -327,7 +328,7 @@ def test_browser(context):
 
 
 def test_browser_fails(context):
-    """As xdg-open tells that there is no desktop."""
+    """The browser's status is that of xdg-open without a desktop."""
     path, script = profile_of(context), context.path("browser")
     for status, words in ((0, ""), (3, "status 3"), (126, "starting a browser failed")):
         script.write_text(f"#!/bin/sh\nexit {status}\n")
@@ -343,7 +344,7 @@ def test_url_is_lost(context):
     with open("/dev/full", "w") as full:
         process = context.start([WALLPROF, "open", profile_of(context)], stdout=full, stderr=subprocess.PIPE, text=True)
         check(process.wait(timeout=GIVE_UP_S) == 1, f"status {process.returncode}")
-    check("No space left" in process.stderr.read(), "it is not told why")
+    check("No space left" in process.stderr.read(), "the reason is not reported")
 
 
 def test_own_viewer(context):
@@ -411,7 +412,7 @@ class Program:
         return {"debugName": self.lib["debugName"], "debugId": self.lib["breakpadId"], **more}
 
     def addresses(self):
-        """Of the function's instructions, as objdump has them."""
+        """Compares the function's instructions with objdump's."""
         done = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--start-address={self.start}",
                                f"--stop-address={self.start + self.size}", self.binary],
                               check=True, capture_output=True, text=True).stdout

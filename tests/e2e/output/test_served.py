@@ -36,7 +36,7 @@ def assembly(opened, lib, start, size):
 
 
 def symbols_of(opened, *modules):
-    """What is answered of (library, address or None) pairs, each address a stack of its own."""
+    """Returns the answer for (library, address or None) pairs; each address is a stack of its own."""
     stacks = [[[i, address] for i, (_, address) in enumerate(modules) if address is not None]]
     (result,) = post(opened, "symbolicate/v5", {"jobs": [{
         "memoryMap": [[lib["debugName"], lib["breakpadId"]] for lib, _ in modules], "stacks": stacks}]})["results"]
@@ -76,7 +76,7 @@ def test_vdso(context):
 
 
 def test_reasons(context):
-    """Why something is not answered is told as it is."""
+    """A refused request gets its reason."""
     program = Program(context)
     bare = context.path("bare")
     subprocess.run(["gcc", "-O2", "-g", "-Wl,--build-id=none", "-o", bare, "-x", "c", "-"], input=WORK, text=True,
@@ -155,7 +155,7 @@ def test_damaged_zstd(context):
 
 
 def test_becomes_fifo(context):
-    """What stands at the profile's path may be another thing by the next question, which waits for nobody."""
+    """The file at the profile's path may be replaced by a FIFO before the next request, which does not block."""
     path, libs = libs_of(context, "p.json", WAIT)
     opened, lib = Opened(context, path), libs["libc.so.6"]
     path.unlink()

@@ -2,9 +2,9 @@
 """The strip that a person sees, the weights, the ledger and the workload's truth agree."""
 import copy
 
-from harness import (CALL_NS, CATEGORY_OF, IN_GUEST, LOAD_NS, MS, STATES, Failure, Profile, Recording, Truth, Untimely,
-                     by_category, by_leaf, by_state, check, check_close, check_timed,
-                     current, expect_failure, fewer, ledger_by_category, noise, noticeable, unless_stolen)
+from harness import (CALL_NS, CATEGORY_OF, IN_GUEST, LOAD_NS, MS, STATES, Failure, Profile, Recording, TimingFailure,
+                     Truth, by_category, by_leaf, by_state, check, check_close, check_timed, current, expect_failure,
+                     fewer, ledger_by_category, noise, noticeable, unless_stolen)
 
 
 RUNNING = ("User", "Kernel", "Recording")
@@ -13,12 +13,12 @@ RUNNING = ("User", "Kernel", "Recording")
 def check_categories(thread, ledger):
     """Per category: every wait as the ledger has it; user and kernel as the weights have."""
     weights, painted = thread.weight_by(by_category), thread.painted_by(by_category)
-    for category, told in ledger_by_category(thread, ledger).items():
+    for category, reported in ledger_by_category(thread, ledger).items():
         what = f"{thread.name} {thread.tid}, {category}"
-        check_close(f"{what}: weights against ledger", weights.get(category, 0), told, 0.005, MS)
-        check_close(f"{what}: strip against ledger", painted.get(category, 0), told, 0.005, MS)
+        check_close(f"{what}: weights against ledger", weights.get(category, 0), reported, 0.005, MS)
+        check_close(f"{what}: track against ledger", painted.get(category, 0), reported, 0.005, MS)
     for category in RUNNING:
-        # Where the two change within a stretch is only known to a tick.
+        # The time of a change between the two within a stretch is only known to a tick.
         check_close(f"{thread.name} {thread.tid}, {category}: strip against weights",
                     painted.get(category, 0), weights.get(category, 0), 0.05,
                     max(2 * MS, 0.05 * ledger["states"].get("running", 0)))
@@ -29,14 +29,14 @@ def check_ledger(recording, tid):
     thread, ledger = recording.profile.thread(tid), recording.ledger(tid)
     weights, painted = thread.weight_by(by_state), thread.painted_by(by_state)
     for state in STATES:
-        told = ledger["states"].get(state, 0)
+        reported = ledger["states"].get(state, 0)
         what = f"{thread.name} {tid}, {state}"
-        check_close(f"{what}: weights against ledger", weights.get(state, 0), told, 0.005, MS)
-        check_close(f"{what}: strip against ledger", painted.get(state, 0), told, 0.005, MS)
+        check_close(f"{what}: weights against ledger", weights.get(state, 0), reported, 0.005, MS)
+        check_close(f"{what}: track against ledger", painted.get(state, 0), reported, 0.005, MS)
     check_categories(thread, ledger)
     leaves = thread.weight_by(by_leaf)
-    for leaf, told in ledger["reasons"].items():
-        check_close(f"{thread.name} {tid}, {leaf}", leaves.get(leaf, 0), told, 0.005, MS)
+    for leaf, reported in ledger["reasons"].items():
+        check_close(f"{thread.name} {tid}, {leaf}", leaves.get(leaf, 0), reported, 0.005, MS)
     check_close(f"{thread.name} {tid}: states against lifetime", sum(ledger["states"].values()),
                 ledger["lifetime_ns"], 0, 0)
     check_close(f"{thread.name} {tid}: weights against lifetime", sum(weights.values()),
@@ -81,7 +81,7 @@ def check_waits(recording, truth):
                                        recording.at(end)).get(category, 0)
                      for k, begin, end in truth["waits"]
                      if k != kind and category in (CATEGORY_OF[k], PART_OF.get(k)))
-        # What a thread does before its account begins is no wait that it knows of.
+        # The thread itself does not measure its waits before its account begins.
         everywhere = thread.painted_by(by_category, recording.at(truth["begin_ns"]),
                                        recording.at(truth["end_ns"]))
         check_timed(f"{truth['name']}: {category} outside of its waits",
@@ -105,8 +105,8 @@ def check_ranges(recording, truth, rng):
             left = times[0] + rng.random() * 0.95 * length
             if thread.samples_between(left, left + 0.05 * length):
                 continue
-            # A thread that is woken in vain runs in between. A guest's CPU that its host lets wait has no ticks then.
-            raise (Untimely if IN_GUEST else Failure)(
+            # A thread with a spurious wakeup runs in between. A guest's CPU that its host lets wait has no ticks then.
+            raise (TimingFailure if IN_GUEST else Failure)(
                 f"{truth['name']}: nothing in 5 % of a wait of {length / MS:.1f} ms, "
                 f"{(left - times[0]) / MS:.3f} ms after its start")
 
@@ -117,7 +117,7 @@ def check_all(context, recording):
         check_ledger(recording, truth["tid"])
         check_waits(recording, truth)
         check_ranges(recording, truth, context.random)
-    check(recording.report["contradictions"] == 0, "the timeline found contradictions")
+    check(recording.report["contradictions"] == 0, "the timeline found missed switches")
     return recording
 
 
@@ -146,7 +146,7 @@ def test_convoy_with_busy_holder(context):
 
 
 def check_first_screen(recording, hold_ns):
-    """Of what a person sees first, the convoy is there, in purple, and no idle pool."""
+    """The tracks that are visible first have the convoy, in purple, and no idle pool."""
     profile = recording.profile
     visible = [profile.rows[i] for i in profile.meta["initialVisibleThreads"]]
     convoy = [t for t in visible if t.weight_by(by_category).get("Lock", 0) >= 0.9 * hold_ns]
@@ -197,7 +197,7 @@ def test_burn_more_threads_than_cpus(context):
                                                   ms=context.random.randint(150, 300)))
     runnable = sum(recording.ledger(t["tid"])["states"]["runnable"]
                    for t in recording.truth.named("burner"))
-    check(runnable > 50 * MS, "four burners on two CPUs, and nobody waited for a CPU")
+    check(runnable > 50 * MS, "four burners on two CPUs, and no thread waited for a CPU")
 
 
 def test_brief_program(context):
@@ -206,12 +206,12 @@ def test_brief_program(context):
     thread = recording.profile.thread(main["tid"])
     begin, end = recording.at(main["begin_ns"]), recording.at(main["end_ns"])
     born, died = thread.lifetime()
-    # What it takes to load and to exit is its own too; waiting for a CPU then is nobody's fault.
+    # Loading and exiting are part of its time, too; waiting for a CPU then is no error.
     for what, outside in (("loading", thread.painted_by(by_state, born, begin)),
                           ("exiting", thread.painted_by(by_state, end, died))):
         busy = sum(ns for state, ns in outside.items() if state != "runnable")
         check(busy <= 50 * MS + LOAD_NS, f"{what} took {busy / MS} ms")
-    check_timed("its life", sum(thread.painted_by(by_state, begin, end).values()),
+    check_timed("its lifetime", sum(thread.painted_by(by_state, begin, end).values()),
                 main["end_ns"] - main["begin_ns"], 0.02, MS)
 
 
@@ -225,15 +225,15 @@ def test_fork_and_exec(context):
 
 
 def check_last_thread(recording, _allowed_ns):
-    lives = sorted(t["lifetime_ns"] for t in recording.report["threads"])
-    check_timed("the main thread", lives[0], 100 * MS, 0, 20 * MS + 2 * LOAD_NS)
-    check_timed("the other thread", lives[1], 400 * MS, 0, 20 * MS)
-    loading = lives[0] - 100 * MS  # until the other thread was made
+    lifetimes = sorted(t["lifetime_ns"] for t in recording.report["threads"])
+    check_timed("the main thread", lifetimes[0], 100 * MS, 0, 20 * MS + 2 * LOAD_NS)
+    check_timed("the other thread", lifetimes[1], 400 * MS, 0, 20 * MS)
+    loading = lifetimes[0] - 100 * MS  # until the other thread was made
     check_timed("the window", recording.report["window_ns"], loading + 400 * MS, 0, 20 * MS)
 
 
 def test_main_thread_ends_first(context):
-    """A process lives as long as its last thread."""
+    """A process ends with its last thread."""
     output = context.path("p.json.gz")
 
     def record():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a person meets at the command line: results, errors, and what is left behind."""
+"""The command line: results, errors, and the files that are left behind."""
 import gzip
 import hashlib
 import os
@@ -12,7 +12,8 @@ from pathlib import Path
 
 import capture_reader
 from verifier_budget import check_programs
-from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_command, needs_root, read_report, wait_until
+from harness import (ROOT, WALLPROF, Profile, check, expect_failure, needs_command, needs_root, read_report,
+                     wait_until)
 
 UNTIMED = True
 
@@ -29,7 +30,7 @@ def check_refused(done, status, *words):
         check(word.lower() in done.stderr.lower(), f"it does not say {word!r}: {done.stderr!r}")
 
 
-def check_left(context, *names):
+def check_remaining(context, *names):
     left = sorted(p.name for p in context.folder.iterdir())
     check(left == sorted(names), f"left behind: {left}, should be {sorted(names)}")
 
@@ -52,14 +53,14 @@ def test_bad_arguments(context):
                       ["--unwind-memory", "513M", "--", "true"], ["--kernel-stacks", "some", "--", "true"],
                       ["export"], ["report"], []):
         check_refused(run(context, *arguments), 125)
-    check_left(context)
+    check_remaining(context)
 
 
 def test_no_such_process(context):
     gone = subprocess.Popen(["true"])
     gone.wait()
     check_refused(run(context, "-p", gone.pid, "-d", "1"), 125, str(gone.pid))
-    check_left(context)
+    check_remaining(context)
 
 
 def test_output_cannot_be_written(context):
@@ -91,11 +92,11 @@ def test_output_is_no_file(context):
         check_refused(run(context, "record", "-o", path, "--", "touch", context.path("witness")), 125,
                       "not a regular file")
         check(identity(path) == before, f"{path} is another")
-    check_left(context, "null", "pipe")
+    check_remaining(context, "null", "pipe")
 
 
 def test_link_as_output(context):
-    """It stays a link, and under sudo leads to no file of somebody else's, whatever was planted."""
+    """A link stays a link, and under sudo no file of another user is written through it."""
     needs_root()
     as_nobody = {"env": {**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534", "SUDO_USER": "nobody"}}
     context.folder.chmod(0o777)
@@ -125,16 +126,16 @@ def test_outputs_are_distinct(context):
     check_refused(run(context, "--keep-capture", "-o", profile, "--json-summary", f"{profile}.capture", "--", "true"),
                   125, "p.json.capture")
     check(capture.read_bytes() == before, "the capture was written over")
-    check_left(context, "c.capture.json")
+    check_remaining(context, "c.capture.json")
 
 
 def test_kept_capture(context):
-    """One that is there already is somebody's, and stays."""
+    """A file that exists already is not deleted."""
     kept = context.path("p.json.capture")
     kept.write_text("precious")
     check(run(context, "-q", "-o", "p.json", "--", "true").returncode == 0, "it failed")
     check(kept.read_text() == "precious", "it was written over")
-    check_left(context, "p.json", "p.json.capture")
+    check_remaining(context, "p.json", "p.json.capture")
     run(context, "-q", "--keep-capture", "-o", "p.json", "--", "true")
     check(kept.read_bytes() != b"precious", "asked for, it was not written")
 
@@ -148,13 +149,13 @@ def test_hangup(context):
                                      signal.SIGHUP, signal.SIG_IGN if how else signal.SIG_DFL))
         wait_until(lambda at=output: Path(f"{at}.capture").exists(), "the recording has begun")
         recorder.send_signal(signal.SIGHUP)
-        status = recorder.wait(timeout=context.patience_s)
+        status = recorder.wait(timeout=context.timeout_s)
         check(status == (0 if ignored else 130), f"status {status}")
         check(time.monotonic() - begin >= least_s, "it did not go on")
         check(len(Profile.load(output).threads) > 0, "nothing was recorded")
 
 
-def test_output_cannot_be_told(context):
+def test_stdout_is_full(context):
     capture = context.path("c.capture")
     run(context, "record", "-q", "-o", capture, "--", "true")
     with open("/dev/full", "w") as full:
@@ -182,7 +183,7 @@ def test_disk_full_while_the_command_runs(context):
 
 
 def test_missing_privilege(context):
-    """Said before the command runs, to one who is nobody."""
+    """A user without rights gets the message before the command runs."""
     needs_root()
     program, witness = context.path("wallprof"), context.path("witness")
     shutil.copy(WALLPROF, program)
@@ -210,7 +211,7 @@ def test_command_cannot_be_run(context):
     check_refused(run(context, "-o", context.path("p.json"), "--", "/no/such/program"), 127,
                   "/no/such/program")
     check_refused(run(context, "-o", context.path("p.json"), "--", plain), 126, str(plain))
-    check_left(context, "plain")
+    check_remaining(context, "plain")
 
 
 def test_stdout_is_the_commands(context):
@@ -245,7 +246,7 @@ def test_summary(context):
 
 
 def test_json_summary(context):
-    """What the report says, with the profile, and of a capture likewise."""
+    """The summary as JSON is the same with the profile and from the capture."""
     output, summary = context.path("p.json.gz"), context.path("s.json")
     done = run(context, "-q", "--keep-capture", "--json-summary", summary, "-o", output, "--", "true")
     check(done.returncode == 0 and done.stdout == "", f"{done.returncode}: {done.stdout}{done.stderr}")
@@ -265,9 +266,9 @@ def test_summary_is_not_packed_so(context):
     context.wallprof("record", "-q", "-o", "c", "--", "true")
     done = run(context, "export", "--compression", "15", "-o", "p.json.zst", "--json-summary", "s.json.gz", "c")
     check_refused(done, 125, "s.json.gz", "1 to 9")
-    check_left(context, "c")
+    check_remaining(context, "c")
     context.wallprof("export", "--compression", "15", "-o", "p.json.zst", "--json-summary", "s.json.zst", "c")
-    check_left(context, "c", "p.json.zst", "s.json.zst")
+    check_remaining(context, "c", "p.json.zst", "s.json.zst")
 
 
 def test_export_to_stdout(context):
@@ -285,7 +286,7 @@ def test_export_to_stdout(context):
             check(gzip.decompress(context.path("any.gz").read_bytes()).decode() == wanted, f"{arguments}: any.gz")
     check_refused(run(context, "export", "-o", "any.name", "c"), 125, "any.name", "--format")
     check_refused(run(context, "-o", "-", "--", "true"), 125, "'-'")
-    check_left(context, "c", "p.json", "p.trace.json", "any.name", "any.gz")
+    check_remaining(context, "c", "p.json", "p.trace.json", "any.name", "any.gz")
     with open("/dev/full", "w") as full:
         done = subprocess.run([WALLPROF, "export", "-o", "-", "c"], cwd=context.folder, stdout=full,
                               stderr=subprocess.PIPE, text=True)
@@ -294,9 +295,9 @@ def test_export_to_stdout(context):
 
 def test_default_output(context):
     run(context, "-q", "--", "true")
-    check_left(context, "wallprof.json.gz")
+    check_remaining(context, "wallprof.json.gz")
     run(context, "record", "-q", "--", "true")
-    check_left(context, "wallprof.json.gz", "wallprof.capture")
+    check_remaining(context, "wallprof.json.gz", "wallprof.capture")
 
 
 def test_suffix_chooses_compression(context):
@@ -304,7 +305,7 @@ def test_suffix_chooses_compression(context):
     run(context, "-q", "-o", context.path("p.json.gz"), "--", "true")
     check(context.path("p.json").read_bytes()[:1] == b"{", "p.json is not JSON")
     check(gzip.decompress(context.path("p.json.gz").read_bytes())[:1] == b"{", "p.json.gz")
-    check_left(context, "p.json", "p.json.gz")
+    check_remaining(context, "p.json", "p.json.gz")
 
 
 def test_record_export_report(context):
@@ -326,11 +327,11 @@ def test_captures_that_are_none(context):
         for verb in (["export", "-o", context.path("p.json")], ["report"]):
             check_refused(run(context, *verb, random), 1, "random")
     check_refused(run(context, "report", context.path("missing")), 1, "missing")
-    check_left(context, "random")
+    check_remaining(context, "random")
 
 
 def test_nothing_recorded(context):
-    """Of a recorder that was killed before it wrote what happened there is no report."""
+    """There is no report if the recorder was killed before it wrote a record."""
     needs_command("zstd")
     whole, begun, ended = (context.path(f"{name}.capture") for name in ("whole", "begun", "ended"))
     context.wallprof("record", "-q", "-o", whole, "--", "true")
@@ -339,11 +340,11 @@ def test_nothing_recorded(context):
     capture_reader.keep(whole, {capture_reader.META}, begun)
     for verb in (["export", "-o", context.path("p.json")], ["report"], ["report", "--json"]):
         check_refused(run(context, *verb, begun), 1, "begun", "cut off")
-    check_left(context, "whole.capture", "begun.capture")
-    # What happened, but not that it ended: that is told.
+    check_remaining(context, "whole.capture", "begun.capture")
+    # The events are there and the END record is missing: that is reported.
     capture_reader.keep(whole, set(range(128)) - {capture_reader.END}, ended)
     check(not read_report(context, ended)["complete"], "it is not whole")
-    check("cut off" in run(context, "report", ended).stdout, "the report does not tell")
+    check("cut off" in run(context, "report", ended).stdout, "the report does not say so")
 
 
 def test_doctor(context):

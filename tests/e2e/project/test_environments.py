@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What wallprof says where something is missing that is usually there: files of the kernel, rights, memory, room.
+"""Messages where something is missing that is usually there: kernel files, rights, memory, disk space.
 
 What is mounted is mounted in a mount namespace of the command's own, and goes with it.
 """
@@ -10,7 +10,8 @@ import shutil
 import stat
 import subprocess
 
-from harness import GIVE_UP_S, WALLPROF, Profile, Skip, check, expect_failure, needs_command, needs_root, read_report
+from harness import (GIVE_UP_S, WALLPROF, Profile, Skip, check, expect_failure, needs_command, needs_root,
+                     read_report)
 
 HOST_ONLY = "it is about what surrounds wallprof, not about the kernel"
 UNTIMED = True
@@ -215,7 +216,7 @@ def test_file_size(context):
         command = f"grep SigIgn /proc/self/status >ignored; exec {shlex.join(context.workload(name, **options))}"
         done = limited(context, "fsize", most, "-o", "p.json", "--", "sh", "-c", command)
         check_failed(done, ("recording failed", "writing p.json failed", "File too large", "ulimit -f", f"{most >> 10} KiB"))
-        # What the command may write is its own affair, and so is what becomes of it.
+        # The command's own output, and its status, do not matter here.
         check(context.path("ignored").read_text() == plain, f"its signals are not {plain}")
         check(sorted(os.listdir(context.folder)) == ["ignored", other.name, "p.json.capture"], f"{os.listdir(context.folder)}")
         capture = context.path("p.json.capture")
@@ -330,7 +331,7 @@ def test_home_that_does_not_exist(context):
 
 
 def test_stdout_is_full(context):
-    """What was printed and cannot be written is an error of every command."""
+    """Output that cannot be written is an error of every command."""
     put_capture(context)
     def status(arguments, path):
         with open(path, "w") as out:

@@ -9,7 +9,7 @@ from slow_disk import LimitedMount, LittleDirty
 PROGRAM = BUILD / "tools" / "tar-extract"
 HOST_ONLY = "it makes loop devices"
 UNTIMED = True
-# A lock that another writer of the file has while it waits for the disk is told as such.
+# A wait for a lock that another writer of the file holds while it waits for the disk is a lock wait.
 DISK = {"[disk read wait]", "[disk write wait]", "[disk wait]", "[page-fault I/O wait]",
         "[dirty-page throttling]", "[writeback throttling]", "[disk queue full]", "[journal wait]",
         "[kernel rwsem wait]", "[kernel mutex wait]", "[uninterruptible wait]"}
@@ -45,7 +45,7 @@ def outermost(profile, thread):
 
 def check_workers(profile, report, name, root):
     """Threads of that name are never somewhere unknown. Of one that has not run yet there is nothing, nor
-    of one whose switches this machine hides (tests/support/py/untraced_tasks.py), which is told as a contradiction; and
+    of one whose switches this machine hides (tests/support/py/untraced_tasks.py), reported as a missed switch; and
     one that has just been made, and has not touched its stack, says that this could not be read, one that
     ends that its process does. Of a worker of the kernel that no tick hit no more is known than that it ran
     in the kernel, where it always does; and out of a retpoline the kernel itself does not unwind

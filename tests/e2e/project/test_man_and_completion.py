@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What goes with a program: options from the environment, the manual page, completion."""
+"""Options from the environment, the manual page, and completion."""
 import os
 import re
 import subprocess
@@ -25,12 +25,12 @@ def helped(context):
     return options_of(context.wallprof("--help").stdout)
 
 
-def check_told(options, told, where):
-    check(options == told, f"{where} lacks {sorted(options - told)} and has {sorted(told - options)}")
+def check_reported(options, reported, where):
+    check(options == reported, f"{where} lacks {sorted(options - reported)} and has {sorted(reported - options)}")
 
 
 def options_section(manual):
-    """What the page has a paragraph of, as it stands in the file."""
+    """Returns the options that have a paragraph in the page."""
     (section,) = re.findall(r"^\.SH OPTIONS\n(.*?)^\.SH ", manual, re.M | re.S)
     return "\n".join(re.findall(r"^\.TP\n(.*)$", section, re.M))
 
@@ -39,10 +39,10 @@ def test_all_are_documented(context):
     options = helped(context)
     check(len(options) > 20, f"--help has {sorted(options)}")
     manual = options_section(MANUAL.read_text()).replace("\\-", "-")
-    check_told(options, options_of(manual), "the manual page")
+    check_reported(options, options_of(manual), "the manual page")
     for path in (BASH, ZSH):
-        check_told(options, options_of(path.read_text()), path.name)
-    expect_failure(check_told, options | {"no-such-option"}, options, "")
+        check_reported(options, options_of(path.read_text()), path.name)
+    expect_failure(check_reported, options | {"no-such-option"}, options, "")
 
 
 def test_manual_page_is_well_formed(context):
@@ -94,8 +94,8 @@ def check_own_names(mine, libraries):
 
 def test_names_are_our_own(_context):
     needs_command("nm")
-    told = subprocess.run(["ldd", WALLPROF], capture_output=True, text=True, check=True).stdout
-    libraries = re.findall(r"(/\S+) \(0x", told)
+    reported = subprocess.run(["ldd", WALLPROF], capture_output=True, text=True, check=True).stdout
+    libraries = re.findall(r"(/\S+) \(0x", reported)
     check(any("libjansson" in library for library in libraries), f"{libraries}")
     mine = {name for name in defined(WALLPROF) if not name.startswith("_")}
     check(len(mine) > 500, f"only {len(mine)} names")
@@ -132,9 +132,9 @@ def test_environment(context):
 def test_environment_has_no_meaning_here(context):
     """Habits that mean nothing for what is written are passed over; on the line they are mistakes."""
     context.wallprof("record", "-q", "-o", "c", "--", "true")
-    for habits, name in (("--cpu-graph", "p.trace.json"), ("--compression 15", "p.json.gz")):
-        with_options(context, habits, "export", "-q", "-o", name, "c")
-        context.wallprof("export", *habits.split(), "-o", name, "c", status=125)
+    for env_options, name in (("--cpu-graph", "p.trace.json"), ("--compression 15", "p.json.gz")):
+        with_options(context, env_options, "export", "-q", "-o", name, "c")
+        context.wallprof("export", *env_options.split(), "-o", name, "c", status=125)
     with_options(context, "--kthreads", "-q", "-t", os.getpid(), "-d", "1ms")
     for options in ("--hepl", "'", "--help"):
         for wanted in ("--help", "--version", "--licenses"):

@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from harness import ROOT, WALLPROF, Profile, Skip, check, expect_failure, is_long, needs_command, needs_root
+from harness import (ROOT, WALLPROF, Profile, Skip, check, expect_failure, is_long, needs_command, needs_root)
 from packaging import (DEBIAN_ZSH, ZSH, check_installed, check_licenses, check_names_no_folder, check_needed,
                        check_own_names, run)
 
@@ -11,7 +11,7 @@ HOST_ONLY = "it is about building"
 UNTIMED = True
 
 PREFIX = "/usr/local"  # not where a package is
-# As somebody who is not root, without a network. Not optimized: that would take most of the time.
+# As a user who is not root, without a network. Not optimized: that would take most of the time.
 BUILD = """set -eu
 cd "$1"
 meson setup build --prefix "$2" -Dbuildtype=debug -Dtests=disabled -Dexample=disabled
@@ -56,7 +56,7 @@ def test_tarball(context):
 
 
 def test_checks_of_packages(context):
-    """What tests/roots/release-matrix checks in a bundle fails for a program that is none."""
+    """The checks of tests/roots/release-matrix for a bundle fail for a program that is none."""
     needs_command("readelf")
     expect_failure(check_needed, WALLPROF)
     expect_failure(check_names_no_folder, WALLPROF, ROOT)

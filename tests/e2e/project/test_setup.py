@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tools/run and tools/test share: packages are installed, and wallprof is configured and built, when needed."""
+"""What tools/run and tools/test share: packages are installed, wallprof is configured and built, when needed."""
 import os
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ HOST_ONLY = "it is about building"
 
 
 def called(context, *options):
-    """Which of the two `build build OPTIONS` calls, and how; of meson, its verb."""
+    """Returns which of the two `build build OPTIONS` calls, and meson's verb."""
     log = context.path("log")
     log.write_text("")
     done = subprocess.run(
@@ -82,7 +82,7 @@ run   shell                 sh                          a shell
 part  gamma                 no-such-command             Gamma
 test  delta                 no-such-command             Delta
 """
-# What install_packages() itself runs.
+# The commands of install_packages() itself.
 COMMANDS = ("sh", "awk", "cat", "cc", "grep", "id", "mktemp", "pkg-config", "rm", "sed", "tee", "tr")
 
 
@@ -145,7 +145,7 @@ def test_package_not_found(context):
 
 
 def test_without_dpkg(context):
-    """What to install is named as its project does, parts that can be left out are not asked for, and
+    """Packages are named as their project does, optional parts are not asked for, and
     nothing is in the way if all is there."""
     check_machine(Machine(context, "other", dpkg=False), ("run", "part"), 125, [],
                   ["Alpha", "Beta, 2 or later"], ["alpha-dev", "Gamma", "a shell", "offline"])

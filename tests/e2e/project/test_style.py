@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sources are formatted, licensed, of bearable length, and name no one's machine."""
+"""The sources are formatted, licensed, of limited length, in plain English, and name no machine."""
+import io
 import re
+import shutil
 import subprocess
+import tokenize
 
 import time_table
 from harness import ROOT, check, expect_failure, needs_command
 
 FOLDERS = ("bpf", "src", "export", "tests", "tools", "docs", ".ci")
-# Folders of one machine, and hosts that only one site has. In two pieces, or this file would
-# be found.
+# Folders of one machine, and hosts that only one site has. The pattern is in two pieces, because
+# it would match this file.
 MACHINE = re.compile(r"(?<![\w.<])/(wor" r"k|op" r"t|hom" r"e/\w+|mn" r"t)/|\.interna" r"l\b")
 MAX_LINES = 700
 
@@ -78,7 +81,7 @@ def test_reasons_table(_context):
 
 
 def test_links(_context):
-    """What the documents refer to is there."""
+    """The files that documents refer to exist."""
     documents = [p for p in files() if p.suffix == ".md"]
     check(documents, "no documents")
     for document in documents:
@@ -87,7 +90,224 @@ def test_links(_context):
                 check((document.parent / link).exists(), f"{document.name}: no {link}")
 
 
-# What a run does besides the suites that run alone.
+# ---- language ------------------------------------------------------------------------------------
+
+# Words that comments, docstrings, messages and documents do not have, by the folder in which they are not allowed
+# ("": all). docs/reference/glossary.md has the terms to use instead.
+OLD_WORDS = {
+    "": (r"everybody", r"untold", r"crowded", r"deeds?", r"thereby", r"therein", r"thereof", r"hitherto",
+         r"henceforth", r"homeless", r"troubles?"),
+    "tests": (r"told", r"tells?", r"telling", r"nobody(?:'s)?", r"somebody(?:'s)?", r"anybody", r"whom", r"whoever",
+              r"anew", r"strangers?", r"under way", r"who (?:ends|ended|has|had|was)", r"in vain",
+              r"had a say"),
+}
+OLD_WORDS["tools"] = OLD_WORDS["tests"]
+# Texts of lines in which the words have another meaning, by file: the user `nobody`, names of file formats, quotations.
+ALLOWED = {
+    "tests/e2e/output/test_export_options.py": ('"nobody"',),
+    "tests/e2e/project/test_cli.py": ('"nobody"',),
+    "tests/e2e/project/test_package.py": ('"nobody',),
+    "tests/e2e/recording/test_life.py": ("the kernel did not tell of an exec",),
+    "tests/e2e/recording/test_privileges.py": ("a user who has",),
+    "tests/e2e/waits/test_block.py": ("still under way",),
+    "tests/roots/builds.py": ("an ordinary user who has", "user `nobody`"),
+    "tests/unit/debuginfo/test_sources.c": ("user `nobody`",),
+    "tests/unit/firefox/test_firefox.c": ("a switch that nobody told",),
+    "tests/unit/timeline/test_timeline_filter.c": ("f*,nobody",),
+    "tests/vm/image.py": ("nobody:x:65534",),
+}
+C_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
+
+
+def texts_of(path):
+    """(line number, line) of all comments and strings; of all text in files that are no C or Python."""
+    text = path.read_text(errors="replace")
+    if path.suffix in (".c", ".h"):
+        found = [(text.count("\n", 0, m.start()) + 1, m[0]) for m in C_TEXT.finditer(text)]
+    elif path.suffix == ".py":
+        found = [(token.start[0], token.string) for token in tokenize.generate_tokens(io.StringIO(text).readline)
+                 if token.type in (tokenize.COMMENT, tokenize.STRING)]
+    elif path.suffix == ".md":
+        found = [(1, re.sub(r"`[^`\n]*`", "``", text))]
+    else:
+        found = [(1, text)]
+    return [(first + i, line) for first, part in found for i, line in enumerate(part.split("\n"))]
+
+
+def check_words(paths, allowed):
+    wrong = []
+    for path in paths:
+        name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else "tests/" + path.name
+        words = [w for folder, of_folder in OLD_WORDS.items() if name.startswith(folder) for w in of_folder]
+        # Names of constants are in capitals, and are no words.
+        words += [word[0].upper() + word[1:] for word in words]
+        pattern = re.compile(rf"(?<![\w.])(?:{'|'.join(words)})(?!\w)")
+        wrong += [f"{name}:{number}: {line.strip()}" for number, line in texts_of(path)
+                  if pattern.search(line) and not any(text in line for text in allowed.get(name, ()))]
+    check(not wrong, f"{len(wrong)} lines have words that are not in plain English:\n" + "\n".join(wrong[:40]))
+
+
+def worded_files():
+    """Without this file, data, the licence and the changelog."""
+    return [p for p in files() if p.name not in ("test_style.py", "COPYING", "changelog.md")
+            and p.suffix not in (".capture", ".json", ".svg")]
+
+
+def test_old_words(context):
+    paths = worded_files()
+    check_words(paths, ALLOWED)
+    bad = context.path("bad.c")
+    bad.write_text("/* It is " "told by the kernel. */\n")
+    expect_failure(check_words, [bad], ALLOWED)
+    bad.write_text("int told;\n")
+    check_words([bad], ALLOWED)
+
+
+def long_lines(path):
+    """(number, line) of the prose of a document that is longer than 100 columns: no tables, code, headings, images."""
+    in_code, found = False, []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+        if len(line) > 100 and not in_code and not line.startswith(("    ", "|", "#", "![")):
+            found.append((number, line))
+    return found
+
+
+def check_prose(paths):
+    wrong = [f"{path.name}:{number}: {line}" for path in paths for number, line in long_lines(path)]
+    check(not wrong, "longer than 100 columns:\n" + "\n".join(wrong[:20]))
+
+
+def test_prose_is_wrapped(context):
+    check_prose([p for p in files() if p.suffix == ".md"])
+    bad = context.path("bad.md")
+    bad.write_text("| " + "x" * 101 + " |\n```\n" + "x" * 101 + "\n```\n")
+    check_prose([bad])
+    bad.write_text("x" * 101 + "\n")
+    expect_failure(check_prose, [bad])
+
+
+# ---- names and folders -------------------------------------------------------------------------------
+
+# Further beginnings of exported functions, by header: the few that are used everywhere, parts of a module that are
+# declared in one private header, and functions on one element of what the header is about.
+BEGINNINGS = {
+    "src/base/util.h": ("log_", "x", "map_", "strings_", "parse_", "mask_controls", "error_text", "shell_word",
+                        "touch_memory", "closep", "open_null", "write_all", "hash_mix", "clock_ns", "now_ns",
+                        "realtime_offset_ns"),
+    "src/kernel/software_events.h": ("bpf_links_destroy",),
+    "src/os/launch.h": ("invoker_",),
+    "src/recorder/recorder_private.h": ("recording_",),
+    "export/chrome/chrome_private.h": ("cpu_runs_",),
+    "export/chrome/chrome_slices.h": ("slices_",),
+    "export/firefox/firefox_parts.h": ("profile_", "marker_plan_"),
+    "export/output/compressor.h": ("compression_",),
+    "export/output/json_writer.h": ("utf8_",),
+    "export/reason/futex_kinds.h": ("user_",),
+    "export/rows/sample_rows_private.h": ("row_",),
+    "export/stacks/labels.h": ("loss_cause_", "stack_end_", "syscall_"),
+    "export/timeline/timeline.h": ("thread_",),
+    "export/timeline/timeline_builder.h": ("tasks_", "chain_", "stack_reference", "cpus_", "faults_", "thread_",
+                                           "losses_", "waits_", "spans_", "resolve_", "filter_", "finish_"),
+    "export/waits/wait_fields.h": ("request_stack", "tick_stack", "task_name", "interrupt_label", "chain_add_user",
+                                   "process_end_text"),
+}
+PROTOTYPE = re.compile(r"^(?!static\b|typedef\b)[A-Za-z_][\w \t*]*?\b(\w+)\([^;{}]*\)[\w\s(),]*;", re.M)
+
+
+def functions_of(header):
+    """Functions that a header declares, without static inline ones."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", header.read_text(), flags=re.S)
+    return PROTOTYPE.findall(re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.M))
+
+
+def check_beginnings(headers, further):
+    """Each begins with the header's name, its first word (or the singular of it), or the name of a .c file there."""
+    wrong, count = [], 0
+    for header in headers:
+        name = str(header.relative_to(ROOT)) if header.is_relative_to(ROOT) else header.name
+        first = header.stem.split("_")[0]
+        stems = {c.stem for c in header.parent.glob("*.c")} | {header.stem, first}
+        stems |= {header.stem.removesuffix("s"), first.removesuffix("s")}
+        for function in functions_of(header):
+            count += 1
+            if not (any(function == s or function.startswith(s + "_") for s in stems)
+                    or function.startswith(further.get(name, ("?",)))):
+                wrong.append(f"{name}: {function}()")
+    check(not wrong, "exported functions whose names do not begin with their module's:\n" + "\n".join(wrong))
+    return count
+
+
+def test_exported_names(context):
+    headers = [h for top in ("src", "export") for h in (ROOT / top).rglob("*.h")]
+    check(check_beginnings(headers, BEGINNINGS) > 700, "hardly a function was found")
+    bad = context.path("module.h")
+    bad.write_text("/* x(); */\nint module_open(const char *path,\n\t\tint flags);\nstatic inline int f(void);\n")
+    check(check_beginnings([bad], {}) == 1, f"found {functions_of(bad)}")
+    bad.write_text("int open_module(void);\n")
+    expect_failure(check_beginnings, [bad], {})
+
+
+def code_folders():
+    return [d for top in ("bpf", "src", "export") for d in (ROOT / top).iterdir() if d.is_dir()]
+
+
+def check_sizes(folders, most):
+    """Files are those of C: each folder has its meson.build and README.md besides."""
+    for folder in folders:
+        count = len([p for p in folder.iterdir() if p.suffix in (".c", ".h")])
+        check(count <= most, f"{folder.relative_to(ROOT)} has {count} files")
+
+
+def test_folders_are_small(_context):
+    check_sizes(code_folders(), 25)
+    expect_failure(check_sizes, code_folders(), 20)
+
+
+def check_readmes(folders):
+    for folder in folders:
+        path = folder / "README.md"
+        check(path.exists(), f"{folder} has no README.md")
+        length = len(path.read_text().splitlines())
+        check(length <= 15, f"{path} has {length} lines")
+
+
+def test_folders_have_readmes(context):
+    folders = code_folders() + [ROOT / "tools"] + [d for d in (ROOT / "tests").iterdir() if d.is_dir()]
+    check_readmes([d for d in folders if d.name != "__pycache__"])
+    expect_failure(check_readmes, [context.folder])
+    (context.folder / "README.md").write_text("x\n" * 16)
+    expect_failure(check_readmes, [context.folder])
+
+
+def check_folder_graph(tree):
+    done = subprocess.run([tree / "tools" / "folder-graph"], capture_output=True, text=True)
+    check(done.returncode == 0, f"{done.stderr}")
+
+
+def test_folder_graph(context):
+    """No include points upward, and no files include each other in a circle without a reason."""
+    check_folder_graph(ROOT)
+    tree = context.path("tree")
+    for name in ("bpf", "src", "export"):
+        shutil.copytree(ROOT / name, tree / name)
+    (tree / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "folder-graph", tree / "tools")
+    check_folder_graph(tree)
+    util = tree / "src" / "base" / "util.h"
+    old = util.read_text()
+    util.write_text(old + '#include "elf_file.h"\n')
+    expect_failure(check_folder_graph, tree)
+    util.write_text(old)
+    (tree / "src" / "base" / "first.h").write_text('#include "second.h"\n')
+    (tree / "src" / "base" / "second.h").write_text('#include "first.h"\n')
+    expect_failure(check_folder_graph, tree)
+
+
+# ---- the time of a run ---------------------------------------------------------------------------------
+
+# The phases of a run besides the suites that run alone.
 PHASES = ("installing and building", "unit tests", "what holds no times to account", "busy",
           "opening profiles")
 
@@ -102,7 +322,8 @@ def check_shares(shares, alone):
 
 def test_shares(_context):
     shares = time_table.shares()
-    alone = {path.stem[5:] for path in (ROOT / "tests" / "e2e").glob("*/test_*.py") if "\nUNTIMED = True" not in path.read_text()}
+    alone = {path.stem[5:] for path in (ROOT / "tests" / "e2e").glob("*/test_*.py")
+             if "\nUNTIMED = True" not in path.read_text()}
     check_shares(shares, alone)
     expect_failure(check_shares, shares, alone | {"another"})
     expect_failure(check_shares, {**shares, "another": 1}, alone)

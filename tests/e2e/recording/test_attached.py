@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is recorded is not disturbed by it, whatever state it is in; and nothing of it is left."""
+"""Attaching does not disturb a process in any state, and leaves nothing behind."""
 import os
 import re
 import resource
@@ -11,25 +11,25 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from harness import (PATIENCE, Recording, Skip, check, check_hidden, expect_failure, host_only, is_long,
+from harness import (SLOWNESS, Recording, Skip, check, check_hidden, expect_failure, host_only, is_long,
                      needs_command, needs_root, wait_until)
 
-# Works for a moment every 2 ms, and tells the longest pauses between two of them that were, each second.
+# Works for a moment every 2 ms, and prints the pauses between these moments every half second.
 HEART = """
 import sys, time
-gaps, last, told = [], time.monotonic(), time.monotonic()
+gaps, last, printed = [], time.monotonic(), time.monotonic()
 while True:
     time.sleep(0.002)
     now = time.monotonic()
     gaps.append(now - last)
     last = now
-    if now - told > 0.5:
+    if now - printed > 0.5:
         print(*("%.6f" % gap for gap in gaps), flush=True)
-        gaps, told = [], now
+        gaps, printed = [], now
 """
 
 
-# One thread has a mutex of glibc, and keeps it; another one waits for it. Tells their numbers.
+# One thread holds a mutex of glibc; another one waits for it. The program prints their ids.
 HANGS = """
 import ctypes, threading, time
 libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
@@ -37,15 +37,15 @@ def wait():
     libc.pthread_mutex_lock(mutex)
 def hold():
     wait()
-    told.append(threading.get_native_id())
+    holders.append(threading.get_native_id())
     waiter.start()
     time.sleep(60)
-told, waiter = [], threading.Thread(target=wait, daemon=True)
+holders, waiter = [], threading.Thread(target=wait, daemon=True)
 holder = threading.Thread(target=hold, daemon=True)
 holder.start()
 while waiter.native_id is None:
     time.sleep(0.01)
-print(told[0], waiter.native_id, flush=True)
+print(holders[0], waiter.native_id, flush=True)
 time.sleep(60)
 """
 
@@ -65,8 +65,8 @@ def record(context, pid, duration="200ms"):
 def check_only(recording, tid, reason):
     """One thread, which did nothing else."""
     ledger = recording.ledger(tid)
-    told = ledger["reasons"].get(reason, 0)
-    check(told >= 0.95 * ledger["lifetime_ns"] > 0, f"{ledger}: not {reason}")
+    reported = ledger["reasons"].get(reason, 0)
+    check(reported >= 0.95 * ledger["lifetime_ns"] > 0, f"{ledger}: not {reason}")
 
 
 def test_stopped(context):
@@ -84,13 +84,13 @@ def test_stopped(context):
 
 
 def test_over(context):
-    """A process that nobody has waited for yet, and one that is about to end."""
+    """A zombie, and a process that is about to end, can be attached to."""
     parent = context.start([sys.executable, "-c", "import os, time\nif os.fork() == 0: os._exit(3)\ntime.sleep(60)"])
     wait_until(lambda: "Z" in states_of_children(parent.pid), "there is a zombie")
     zombie = next(pid for pid in children(parent.pid) if state_of(pid) == "Z")
     done = context.wallprof("-o", context.path("z.json"), "-p", zombie, "-d", "1s", status=125)
     check("has ended" in done.stderr, done.stderr)
-    short = context.start(["sleep", "2" if PATIENCE == 1 else "8"])
+    short = context.start(["sleep", "2" if SLOWNESS == 1 else "8"])
     begin = time.monotonic()
     recording = record(context, short.pid, "60s")
     check(time.monotonic() - begin < 30, "it did not end with the process")
@@ -128,7 +128,7 @@ def check_asleep(recording, tids, function, ready_max=0):
 
 
 def test_main_thread_is_over(context):
-    """The others go on, below whose numbers alone /proc still has what the process maps."""
+    """The main thread has ended: only below the other threads' ids /proc still has the mappings."""
     target = context.start(context.workload("die", ms=1, linger_ms=60_000))
     wait_until(lambda: state_of(target.pid) == "Z", "its main thread has ended")
     recording = record(context, target.pid)
@@ -139,16 +139,16 @@ def test_main_thread_is_over(context):
 
 
 def check_holder(report, tid, ns):
-    told = {(holder["tid"], holder["total_ns"]) for holder in report["holders"]}
-    check(told == {(tid, ns)}, f"the lock is held by {told}, should be by {tid}, all {ns} ns")
+    reported = {(holder["tid"], holder["total_ns"]) for holder in report["holders"]}
+    check(reported == {(tid, ns)}, f"the lock is held by {reported}, should be by {tid}, all {ns} ns")
 
 
 def test_hangs(context):
-    """Who has the lock that a thread has waited for since before the recording."""
+    """The holder of a lock is known, for a wait that began before the recording."""
     target = context.start([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True)
     holder, waiter = map(int, target.stdout.readline().split())
     wait_until(lambda: state_of(waiter) == "S", "it waits")
-    time.sleep(0.1 * PATIENCE)
+    time.sleep(0.1 * SLOWNESS)
     for stacks in ("dwarf", "none"):
         output = context.path(f"{stacks}.json.gz")
         context.wallprof("-q", "--keep-capture", "--stacks", stacks, "-o", output, "-p", target.pid, "-d", "300ms")
@@ -163,7 +163,7 @@ def check_stacks_kept(report):
 
 
 def test_while_tables_are_made(context):
-    """Who falls asleep meanwhile has its stack, and who is busy does not crowd out others."""
+    """A thread that falls asleep while tables are built has its stack; busy threads do not keep others from theirs."""
     library = max(Path("/usr/lib/x86_64-linux-gnu").glob("libLLVM-*.so*"), default=None)
     if not library:
         raise Skip("there is no libLLVM, whose table takes a while")
@@ -174,7 +174,7 @@ def test_while_tables_are_made(context):
     busy = context.start(context.workload("pingpong", rounds=1 << 40), env=environment)
     tasks = Path(f"/proc/{sleeper.pid}/task")
     wait_until(lambda: len(list(tasks.iterdir())) == count + 1, "all threads are there")
-    time.sleep(3 * PATIENCE)
+    time.sleep(3 * SLOWNESS)
     recording = attach_cold(context, sleeper)
     tids = [int(t.name) for t in tasks.iterdir() if t.name != str(sleeper.pid)]
     check_asleep(recording, tids, "sleeper", count // 10)
@@ -206,8 +206,8 @@ def test_many_threads(context):
     recording = record(context, target.pid, "500ms")
     threads = [t for t in recording.profile.threads if t.name.startswith("sleeper")]
     check(len(threads) == 1000, f"{len(threads)} threads")
-    told = [t.tid for t in threads if "sleeper" in t.frames_of(len(t.times) // 2)]
-    check(len(told) == 1000, f"of {1000 - len(told)} it is not known where they sleep")
+    reported = [t.tid for t in threads if "sleeper" in t.frames_of(len(t.times) // 2)]
+    check(len(reported) == 1000, f"of {1000 - len(reported)} it is not known where they sleep")
 
 
 def test_kernel_thread(context):
@@ -216,8 +216,8 @@ def test_kernel_thread(context):
              and (p / "comm").read_text().strip() == "ksoftirqd/0"]
     check(len(found) == 1, f"{found}")
     recording = record(context, found[0])
-    told = [(t["name"], t["process"]) for t in recording.report["threads"]]
-    check(told == [("ksoftirqd/0", "kernel threads")], f"{told}")
+    reported = [(t["name"], t["process"]) for t in recording.report["threads"]]
+    check(reported == [("ksoftirqd/0", "kernel threads")], f"{reported}")
 
 
 @host_only("it needs cp")
@@ -234,7 +234,7 @@ def test_container(context):
                "it has begun")
     pid = children(outer.pid)[0]
     wait_until(lambda: len(list(Path(f"/proc/{pid}/task").iterdir())) == 2, "its thread is there")
-    time.sleep(0.2 * PATIENCE)
+    time.sleep(0.2 * SLOWNESS)
     recording = record(context, pid)
     names = {name for t in recording.profile.threads if t.times for name in t.frames_of(len(t.times) // 2)}
     check({"sleeper", "truth_sleep", "main"} <= names, f"{sorted(names)}")
@@ -311,7 +311,7 @@ def late(gaps):
 
 
 def compute(seconds):
-    """As much CPU time as attaching takes by itself (that of the kernel's workers is not in it)."""
+    """Burns as much CPU time as attaching takes by itself (without that of the kernel's workers)."""
     subprocess.run([sys.executable, "-c",
                     f"import time\nwhile time.process_time() < {seconds}: pass"], check=True)
 
@@ -373,9 +373,10 @@ def test_undisturbed(context):
         heart.end()
     gaps = {kind: sorted(found) for kind, found in beside.gaps.items()}
     check(all(len(found) > 300 for found in gaps.values()), str({kind: len(found) for kind, found in gaps.items()}))
-    told = [f"{kind} {', '.join(f'{quantile(found, q) * 1000:.3f}' for q in (0.5, 0.9, 0.95, 0.99, 1))} ms, "
-            f"{late(found) * 100:.2f} % late" for kind, found in gaps.items()]
-    print(f"# pauses of a heart (median, 90, 95, 99 %, longest), {turns * times} times each: " + "; ".join(told), flush=True)
+    reported = [f"{kind} {', '.join(f'{quantile(found, q) * 1000:.3f}' for q in (0.5, 0.9, 0.95, 0.99, 1))} ms, "
+                f"{late(found) * 100:.2f} % late" for kind, found in gaps.items()]
+    print(f"# pauses of a heart (median, 90, 95, 99 %, longest), {turns * times} times each: "
+          + "; ".join(reported), flush=True)
     check_undisturbed(gaps["computing"], gaps["attached to"])
     check_undisturbed(gaps["to another"], gaps["attached to"])
     expect_failure(check_undisturbed, gaps["computing"], [gap + 0.005 for gap in gaps["attached to"]])

@@ -5,7 +5,7 @@ import json
 import os
 import re
 
-from harness import IN_GUEST, MS, ROOT, Profile, Untimely, check, expect_failure, fewer
+from harness import IN_GUEST, MS, ROOT, Profile, TimingFailure, check, expect_failure, fewer
 
 FUNCTION = "[recording]"
 FILE_SIZE = 8 << 20
@@ -38,8 +38,8 @@ def check_least(report, cost, prefixes):
     ns, runs = count_of_kernel(cost, prefixes)
     least = ns - max(SHARE * ns, RUN_NS * runs)
     if reported(report) < least:
-        raise Untimely(f"{reported(report) / MS:.3f} ms reported, the kernel counted {ns / MS:.3f} "
-                       f"in {runs} runs of {prefixes}")
+        raise TimingFailure(f"{reported(report) / MS:.3f} ms reported, the kernel counted {ns / MS:.3f} "
+                            f"in {runs} runs of {prefixes}")
 
 
 def check_threads(report):

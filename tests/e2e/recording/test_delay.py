@@ -7,23 +7,23 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import (MS, PATIENCE, WALLPROF, Recording, Skip, check, check_timed, expect_failure,
-                     needs_root, noise, noticeable, wait_until)
+from harness import (MS, SLOWNESS, WALLPROF, Recording, Skip, check, check_timed, expect_failure, needs_root, noise,
+                     noticeable, wait_until)
 
-SETUP_NS = 2_000 * MS * PATIENCE  # finding the threads, and tables for what runs already
+SETUP_NS = 2_000 * MS * SLOWNESS  # finding the threads, and tables for what runs already
 
 
 def check_window(recording, delay_ns, rest_ns):
-    """The command ran for as long before the window as asked, and what it did then is not told."""
+    """The command runs for the delay before the window, and nothing before the window is reported."""
     threads = recording.truth.named("burner")
     begins = [-recording.at(t["begin_ns"]) for t in threads]
-    check(begins, "no thread was told of")
+    check(begins, "no thread was reported")
     check(all(delay_ns - 20 * MS - noise(delay_ns) <= ns <= delay_ns + SETUP_NS for ns in begins),
           f"the threads began {[ns / MS for ns in begins]} ms before the window")
     # Each waits for the last one to end.
     last = max(recording.at(t["end_ns"]) for t in threads)
     for truth in threads:
-        check_timed(f"{truth['name']}: life", recording.ledger(truth["tid"])["lifetime_ns"], last, 0.02, 20 * MS)
+        check_timed(f"{truth['name']}: lifetime", recording.ledger(truth["tid"])["lifetime_ns"], last, 0.02, 20 * MS)
     check(recording.profile.window_ns <= rest_ns + noise(rest_ns), f"a window of {recording.profile.window_ns}")
 
 
@@ -41,7 +41,7 @@ def running(context):
 
 def test_attached(context):
     target, output = running(context), context.path("p.json.gz")
-    time.sleep(0.3 * PATIENCE)
+    time.sleep(0.3 * SLOWNESS)
     begin = time.monotonic()
     context.wallprof("-q", "--keep-capture", "--delay", "400ms", "-d", "300ms", "-o", output, "-p", target.pid)
     took = time.monotonic() - begin
@@ -65,7 +65,7 @@ def test_signal(context):
     wait_until(lambda: (context.folder / "p.json.gz.capture").exists(), "the recording begins")
     time.sleep(0.5)
     recorder.send_signal(signal.SIGINT)
-    check(recorder.wait(timeout=context.patience_s) == 0, recorder.stderr.read())
+    check(recorder.wait(timeout=context.timeout_s) == 0, recorder.stderr.read())
     recording = Recording(context, output)
     check(recording.profile.start_ns >= before, "it began before the signal")
     check(400 * MS < recording.profile.window_ns < 500 * MS + SETUP_NS,
@@ -73,7 +73,7 @@ def test_signal(context):
 
 
 def test_nothing_left(context):
-    """Who ends earlier is not recorded, and that is said."""
+    """A process that ends within the delay is not recorded, and that is reported."""
     done = context.wallprof("--delay", "20s", "-o", context.path("p.json"), "--", "sh", "-c", "exit 7", status=7)
     check("--delay" in done.stderr, done.stderr)
     done = context.wallprof("--delay", "20s", "-o", context.path("p.json"), "--", "true", status=125)
@@ -95,7 +95,7 @@ def delayed(context, *targets):
 def recorded(context, recorder):
     """The names of those that it has recorded since."""
     recorder.send_signal(signal.SIGUSR1)
-    check(recorder.wait(timeout=context.patience_s) == 0, recorder.stderr.read())
+    check(recorder.wait(timeout=context.timeout_s) == 0, recorder.stderr.read())
     return {t["tid"] for t in Recording(context, context.path("p.json.gz")).report["threads"]}
 
 
@@ -123,17 +123,17 @@ def check_recorded(tids, *wanted):
 
 
 def test_number_used_again(context):
-    """Whoever has the number of one that ended in the delay is a stranger."""
+    """A process that reuses the pid of one that ended in the delay is a non-target."""
     needs_root()
     if not os.access(NUMBER, os.W_OK):
         raise Skip("this kernel gives no numbers on demand")
     first, second = (context.start(["sleep", "60"]) for _ in range(2))
     recorder = delayed(context, "-p", f"{first.pid},{second.pid}")
     end(first)
-    stranger = start_with_number(context, first.pid)
+    other = start_with_number(context, first.pid)
     tids = recorded(context, recorder)
     check_recorded(tids, second.pid)
-    expect_failure(check_recorded, tids, second.pid, stranger.pid)
+    expect_failure(check_recorded, tids, second.pid, other.pid)
 
 
 def test_thread_ends(context):

@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness import (MS, PATIENCE, WALLPROF, Recording, Skip, check, check_close, check_timed, expect_failure,
+from harness import (MS, SLOWNESS, WALLPROF, Recording, Skip, check, check_close, check_timed, expect_failure,
                      needs_root, noise, noticeable, read_report, unless_stolen, wait_until)
 
 KEEP_MS = 1000
@@ -55,7 +55,7 @@ def test_command(context):
 
 
 def test_short(context):
-    """What is shorter is kept whole."""
+    """A recording that is shorter than the limit is kept whole."""
     recording = context.record("sleeps", "--flight-recorder", "1h", threads=2, rounds=4, ms=20)
     check_kept(recording, recording.profile.window_ns)
     check(recording.profile.window_ns > 80 * MS, f"a window of {recording.profile.window_ns}")
@@ -63,25 +63,25 @@ def test_short(context):
 
 def test_signal(context):
     """SIGUSR1 ends it, and the command goes on."""
-    output, told = context.path("p.json.gz"), context.path("told")
+    output, reported = context.path("p.json.gz"), context.path("announced")
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "--flight-recorder", "300ms", "-o", output, "--", "sh",
-                              "-c", f"for i in $(seq {30 * PATIENCE}); do sleep 0.1; done; echo over >{told}"],
+                              "-c", f"for i in $(seq {30 * SLOWNESS}); do sleep 0.1; done; echo over >{reported}"],
                              stderr=subprocess.PIPE)
     wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
-    time.sleep(1 * PATIENCE)
+    time.sleep(1 * SLOWNESS)
     recorder.send_signal(signal.SIGUSR1)
     wait_until(output.exists, "the profile is there")
-    check(not told.exists(), "it waited for the command's end")
+    check(not reported.exists(), "it waited for the command's end")
     recording = Recording(context, output)
     check_timed("the window", recording.profile.window_ns, 300 * MS, 0.02, 30 * MS)
     names = [p["name"] for p in recording.report["processes"]]
     check("sh" in names and 1 <= names.count("sleep") <= 5, f"{names}")
-    check(recorder.wait(timeout=context.patience_s) == 0, recorder.stderr.read())
-    check(told.exists(), "the command was ended, too")
+    check(recorder.wait(timeout=context.timeout_s) == 0, recorder.stderr.read())
+    check(reported.exists(), "the command was ended, too")
 
 
 def check_dead(recording, names):
-    """Of the threads of these processes, which are over, nothing is said to be known."""
+    """Threads of these processes, which have ended, have no state after their end."""
     for thread in recording.report["threads"]:
         states = thread["states"]
         check(thread["process"] not in names or sum(states.values()) == states["unknown"],
@@ -89,18 +89,18 @@ def check_dead(recording, names):
 
 
 def test_lost_exits(context):
-    """Of who ended while the recorder stood still it is not told that they go on."""
+    """Threads that ended while the recorder was stopped are not reported as alive."""
     output = context.path("p.json.gz")
     pingpong = " ".join(context.workload("pingpong", rounds=1000000))
-    command = f"{pingpong} & sleep {PATIENCE}; kill $!; sleep {4 * PATIENCE}"
+    command = f"{pingpong} & sleep {SLOWNESS}; kill $!; sleep {4 * SLOWNESS}"
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "--ring-size", "64K", "--flight-recorder",
                               f"{KEEP_MS}ms", "-o", output, "--", "sh", "-c", command], stderr=subprocess.PIPE, text=True)
     wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
-    time.sleep(0.5 * PATIENCE)
+    time.sleep(0.5 * SLOWNESS)
     recorder.send_signal(signal.SIGSTOP)
-    time.sleep(1 * PATIENCE)
+    time.sleep(1 * SLOWNESS)
     recorder.send_signal(signal.SIGCONT)
-    check(recorder.wait(timeout=context.patience_s) == 0, f"status {recorder.returncode}: {recorder.stderr.read()}")
+    check(recorder.wait(timeout=context.timeout_s) == 0, f"status {recorder.returncode}: {recorder.stderr.read()}")
     recording = Recording(context, output)
     check(recording.report["totals"]["exit"]["lost"] > 0, "no exit was lost, so nothing was tested")
     check_dead(recording, ("pingpong", "ask"))
@@ -109,25 +109,25 @@ def test_lost_exits(context):
 
 
 def noted_samples(context, name, *arguments):
-    """Whether samples are told to be missing of a program that begins to run again, after more than a
+    """Whether samples are reported as missing for a program that begins to run again, after more than a
     second, while the recorder stands still; it then goes on for longer than what is kept."""
     output = context.path(name)
-    runs = " ".join(context.workload("sleeps", threads=1, rounds=300 * PATIENCE, ms=10))
-    command = f"sleep {2 * PATIENCE}; exec {runs}"
+    runs = " ".join(context.workload("sleeps", threads=1, rounds=300 * SLOWNESS, ms=10))
+    command = f"sleep {2 * SLOWNESS}; exec {runs}"
     recorder = context.start([WALLPROF, "record", "-q", *arguments, "-o", output, "--", "sh", "-c", command])
     wait_until(output.exists, "the recording begins")
-    time.sleep(1.6 * PATIENCE)
+    time.sleep(1.6 * SLOWNESS)
     recorder.send_signal(signal.SIGSTOP)
-    time.sleep(0.8 * PATIENCE)
+    time.sleep(0.8 * SLOWNESS)
     recorder.send_signal(signal.SIGCONT)
-    check(recorder.wait(timeout=context.patience_s) == 0, "it failed")
+    check(recorder.wait(timeout=context.timeout_s) == 0, "it failed")
     notes = read_report(context, output)["notes"]
     output.unlink()
     return any(note.startswith("CPU samples:") and int(note.split()[2]) >= 10 for note in notes)
 
 
 def test_samples_missed(context):
-    """Only those are told that are missing in what is kept."""
+    """Only samples that are missing in the kept part are reported."""
     with ThreadPoolExecutor(2) as pool:
         whole = pool.submit(noted_samples, context, "whole.capture")
         kept = pool.submit(noted_samples, context, "kept.capture", "--flight-recorder", f"{KEEP_MS}ms")
@@ -146,26 +146,26 @@ def fill(path):
 
 
 def record_on_full_disk(context, disk):
-    """Of many threads, on a disk of 16 MB that others fill."""
+    """Records many threads on a disk of 16 MB that others fill."""
     output = disk / "f.capture"
     target = context.start(context.workload("sleeps", threads=20, rounds=1000000, ms=1, step_us=10))
     recorder = context.start([WALLPROF, "record", "--flight-recorder", f"{KEEP_MS}ms", "-o", output, "-p",
                               str(target.pid)],
                              stderr=subprocess.PIPE, text=True)
     wait_until(output.exists, "the recording begins")
-    time.sleep(2.5 * PATIENCE)
+    time.sleep(2.5 * SLOWNESS)
     fill(disk / "filler")
-    time.sleep(1 * PATIENCE)
+    time.sleep(1 * SLOWNESS)
     recorder.send_signal(signal.SIGINT)
-    told = recorder.communicate(timeout=context.patience_s)[1]
-    check(recorder.returncode == 0, f"status {recorder.returncode}: {told}")
+    reported = recorder.communicate(timeout=context.timeout_s)[1]
+    check(recorder.returncode == 0, f"status {recorder.returncode}: {reported}")
     return read_report(context, output)
 
 
 def check_window(report, ns):
     # A recorder that gets no CPU for seconds has more to write at once than the disk has room for.
     check_timed("the window", report["window_ns"], ns, 0.01, 10 * MS)
-    check(len(report["threads"]) == 21, f"{len(report['threads'])} threads; told: {report['notes']}")
+    check(len(report["threads"]) == 21, f"{len(report['threads'])} threads; reported: {report['notes']}")
 
 
 def test_full_disk(context):
@@ -196,14 +196,14 @@ def test_bounded(context):
     recorder = context.start([WALLPROF, "-q", "--flight-recorder", "400ms", "-o", context.path("p.json"), "-p",
                               str(target.pid)])
     wait_until(lambda: context.path("p.json.capture").exists(), "the recording begins")
-    time.sleep(1.5 * PATIENCE)
+    time.sleep(1.5 * SLOWNESS)
     segments = Path(f"/proc/{recorder.pid}/fd")
     before = resident(recorder.pid), count_segments(segments)
-    time.sleep(2 * PATIENCE)
+    time.sleep(2 * SLOWNESS)
     after = resident(recorder.pid), count_segments(segments)
     check(after[0] - before[0] < 8 << 20 and after[1] <= before[1] + 3 <= 16, f"{before}, then {after}")
     recorder.send_signal(signal.SIGINT)
-    check(recorder.wait(timeout=context.patience_s) == 0, "it failed")
+    check(recorder.wait(timeout=context.timeout_s) == 0, "it failed")
 
 
 def count_segments(folder):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What processes map, over their lives, where that is more than there is room for, or was not told.
+"""What processes map over their lifetimes, with more mappings than there is room for, and with lost events.
 
-Whatever happens to tables and mappings, no stack is another than the one that the workload told;
+Whatever happens to tables and mappings, no stack differs from the one that the workload announced;
 what cannot be known is cut, says so, and is counted.
 """
 import json
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from capture_reader import records
-from chains import Told, check_told
+from chains import Announcements, check_reported
 from harness import (GIVE_UP_S, MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, host_only,
                      needs_command, needs_root, read_report, unless_stolen, wait_until)
 from libraries import make_large, make_library
@@ -26,16 +26,16 @@ ROWS = 200_000  # three such tables and those of libc find room in a chunk, four
 SMALLEST = ("--unwind-memory", "8M")  # one chunk: 262,144 cells of four rows
 
 
-def record_told(context, *command, options=()):
-    """The profile and what was told."""
-    path, output = context.path("told"), context.path("p.json.gz")
+def record_reported(context, *command, options=()):
+    """Returns the profile and the announcements."""
+    path, output = context.path("announced"), context.path("p.json.gz")
     path.unlink(missing_ok=True)
     context.wallprof("-q", "--keep-capture", *options, "-o", output, "--", *command,
-                     env={**os.environ, "WALLPROF_TOLD": str(path)})
-    return Profile.load(output), Told(path)
+                     env={**os.environ, "WALLPROF_ANNOUNCE": str(path)})
+    return Profile.load(output), Announcements(path)
 
 
-def noted(context, what):
+def matches_in_notes(context, what):
     """The number that a note of the report gives for it, as text and as JSON the same."""
     capture = context.path("p.json.gz.capture")
     pattern = re.compile(r"unwind tables: (\d+) " + re.escape(what))
@@ -54,25 +54,25 @@ def longer(chain):
     return f"{first} other {rest}"
 
 
-def check_all(profile, told, marked_share, wanted=("tick", "switch")):
+def check_all(profile, reported, marked_share, wanted=("tick", "switch")):
     roots = Roots(profile)
-    verdict = check_told(profile, told, roots, marked_share, wanted)
-    expect_failure(check_told, profile, told.altered(longer), roots, 1, wanted)
+    verdict = check_reported(profile, reported, roots, marked_share, wanted)
+    expect_failure(check_reported, profile, reported.altered(longer), roots, 1, wanted)
     return verdict
 
 
-def check_again(context, command, marked_share):
+def check_repeated(context, command, marked_share):
     """The same of a command with the least memory, unless the recorder's CPU was stolen."""
-    verdicts = []
-    unless_stolen(lambda: record_told(context, *command, options=SMALLEST),
-                  lambda found, _: verdicts.append(check_all(*found, marked_share)))
-    return verdicts[-1]
+    results_of_all = []
+    unless_stolen(lambda: record_reported(context, *command, options=SMALLEST),
+                  lambda found, _: results_of_all.append(check_all(*found, marked_share)))
+    return results_of_all[-1]
 
 
 def check_dropped(context, least, most):
-    dropped = noted(context, DROPPED)
+    dropped = matches_in_notes(context, DROPPED)
     check(least <= dropped <= most, f"{dropped} tables were dropped, should be {least} to {most}")
-    check(noted(context, NO_ROOM) == 0, "for some there was no room all the same")
+    check(matches_in_notes(context, NO_ROOM) == 0, "for some there was no room all the same")
 
 
 # ---- room -----------------------------------------------------------------------------------------
@@ -82,12 +82,12 @@ def test_room_for_what_is_mapped(context):
     """Eight libraries, twice each, of which three find room: each has its table while it is used."""
     libraries = make_large(context.folder, context.random, 8, ROWS)
     command = [WORKLOADS / "unwind-dlopen", "-t", 80, 2, 0, *libraries]
-    verdict = check_again(context, command, marked_share=0.05)
+    verdict = check_repeated(context, command, marked_share=0.05)
     check_dropped(context, 16 - 4, 40)  # those of wallprof itself, which was forked, among them
     expect_failure(check_dropped, context, 0, 16 - 5)
     expect_failure(check_dropped, context, 41, 99)
     print(f"# room for 3 of 8 tables: {sum(verdict.exact.values())} stacks whole, "
-          f"{sum(verdict.marked.values())} cut, {noted(context, DROPPED)} tables dropped",
+          f"{sum(verdict.marked.values())} cut, {matches_in_notes(context, DROPPED)} tables dropped",
           flush=True)
 
 
@@ -96,8 +96,8 @@ def test_room_of_ended_processes(context):
     """The same, each in a process of its own."""
     libraries = make_large(context.folder, context.random, 8, ROWS)
     script = 'for l in "$@"; do "$0" -t 80 1 1 "$l"; done'
-    check_again(context, ["sh", "-c", script, WORKLOADS / "unwind-dlopen", *libraries],
-                marked_share=0.05)
+    check_repeated(context, ["sh", "-c", script, WORKLOADS / "unwind-dlopen", *libraries],
+                   marked_share=0.05)
     check_dropped(context, 8 - 4, 30)
 
 
@@ -105,11 +105,11 @@ def test_room_of_ended_processes(context):
 def test_no_room(context):
     """Seven at once: those that find no room are marked, and counted; none is wrong."""
     libraries = make_large(context.folder, context.random, 7, ROWS)
-    profile, told = record_told(context, WORKLOADS / "unwind-dlopen", "-t", 40, 1, 1, *libraries,
-                                options=SMALLEST)
-    verdict = check_all(profile, told, marked_share=0.8)
-    check(noted(context, NO_ROOM) == 3, f"{noted(context, NO_ROOM)} of 7 - 4 found no room")
-    check(noted(context, DROPPED) == 0, "tables that are in use were dropped")
+    profile, reported = record_reported(context, WORKLOADS / "unwind-dlopen", "-t", 40, 1, 1, *libraries,
+                                        options=SMALLEST)
+    verdict = check_all(profile, reported, marked_share=0.8)
+    check(matches_in_notes(context, NO_ROOM) == 3, f"{matches_in_notes(context, NO_ROOM)} of 7 - 4 found no room")
+    check(matches_in_notes(context, DROPPED) == 0, "tables that are in use were dropped")
     marked = sum(verdict.marked.values())
     said = sum(n for stack, n in verdict.cut.items() if "[truncated: no unwind table]" in stack)
     check(said > 0.9 * marked > 0, f"{said} of {marked} say that there is no table: {verdict.cut}")
@@ -120,18 +120,18 @@ def test_room_later(context):
     """A table that found no room is made again when others end."""
     libraries = make_large(context.folder, context.random, 5, ROWS)
     script = ('"$0" -t 300 1 1 "$2" "$3" "$4" "$5" & '
-              'until [ "$(grep -c address "$WALLPROF_TOLD")" = 4 ]; do sleep 0.02; done; '
+              'until [ "$(grep -c address "$WALLPROF_ANNOUNCE")" = 4 ]; do sleep 0.02; done; '
               '"$0" -t 1500 1 1 "$1"; wait')
-    profile, told = record_told(context, "sh", "-c", script, WORKLOADS / "unwind-dlopen",
-                                *libraries, options=SMALLEST)
-    check(noted(context, NO_ROOM) >= 1, "there was room for all")
-    long = told.altered(lambda chain: chain)
-    long.intervals = [max(told.intervals, key=lambda i: i["end_ns"] - i["begin_ns"])]
+    profile, reported = record_reported(context, "sh", "-c", script, WORKLOADS / "unwind-dlopen",
+                                        *libraries, options=SMALLEST)
+    check(matches_in_notes(context, NO_ROOM) >= 1, "there was room for all")
+    long = reported.altered(lambda chain: chain)
+    long.intervals = [max(reported.intervals, key=lambda i: i["end_ns"] - i["begin_ns"])]
     verdict = check_all(profile, long, marked_share=0.6, wanted=("tick",))
     check(sum(verdict.marked.values()) > 0, "nothing was cut before there was room")
 
 
-# ---- a birth that is not told ------------------------------------------------------------------------
+# ---- a birth that is not reported --------------------------------------------------------------------
 
 def was_born(capture, pid):
     return any(flags & TASK_BIRTH and struct.unpack_from("<I", record, 16)[0] == pid
@@ -145,20 +145,20 @@ def test_child_of_lost_birth(context):
     libraries = [make_library(context.folder, name, context.random.randrange(100, 3000, 16))
                  for name in names]
     for _ in range(10):
-        profile, told = record_told(context, WORKLOADS / "unwind-orphan", 2500, *libraries,
-                                    options=("--ring-size", "4K"))
-        child = told.values["child"][0]
+        profile, reported = record_reported(context, WORKLOADS / "unwind-orphan", 2500, *libraries,
+                                            options=("--ring-size", "4K"))
+        child = reported.values["child"][0]
         if not was_born(context.path("p.json.gz.capture"), child):
             break
     else:
         raise Skip("no birth was lost")
-    verdict = check_all(profile, told, marked_share=1, wanted=("tick",))
+    verdict = check_all(profile, reported, marked_share=1, wanted=("tick",))
     exact, marked = sum(verdict.exact.values()), sum(verdict.marked.values())
     check(exact > marked, f"{exact} of {exact + marked} stacks are whole: {verdict.cut}")
     print(f"# a child of a lost birth: {exact} stacks whole, {marked} cut, none wrong", flush=True)
 
 
-# ---- mappings that are not told ------------------------------------------------------------------------
+# ---- mappings that are not reported --------------------------------------------------------------------
 
 # Each CPU that the workload comes to has room for some 2,040 mappings before some are lost.
 FLOOD = min(6000 + 2200 * os.cpu_count(), 60000)
@@ -166,14 +166,14 @@ FLOOD = min(6000 + 2200 * os.cpu_count(), 60000)
 
 def record_flood(context, count, pace, ms, libraries, stopped):
     """A process that maps so much; stopped: the recorder stands still meanwhile, and 0.2 s more."""
-    told, gate, output = context.path("told"), context.path("gate"), context.path("p.json.gz")
+    reported, gate, output = context.path("announced"), context.path("gate"), context.path("p.json.gz")
     process = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "--",
                              WORKLOADS / "unwind-flood", str(count), str(pace), str(ms), gate,
                              *libraries],
-                            cwd=context.folder, env={**os.environ, "WALLPROF_TOLD": str(told)})
+                            cwd=context.folder, env={**os.environ, "WALLPROF_ANNOUNCE": str(reported)})
 
     def said(word):
-        return told.exists() and f'"{word}"' in told.read_text()
+        return reported.exists() and f'"{word}"' in reported.read_text()
     wait_until(lambda: said("ready"), "the workload has begun")
     if stopped:
         process.send_signal(signal.SIGSTOP)
@@ -183,12 +183,12 @@ def record_flood(context, count, pace, ms, libraries, stopped):
         time.sleep(0.2)
         process.send_signal(signal.SIGCONT)
     check(process.wait(timeout=GIVE_UP_S) == 0, "wallprof failed")
-    return Profile.load(output), Told(told)
+    return Profile.load(output), Announcements(reported)
 
 
-def since(told, ns):
-    later = told.altered(lambda chain: chain)
-    later.intervals = [i for i in told.intervals if i["begin_ns"] > ns]
+def since(reported, ns):
+    later = reported.altered(lambda chain: chain)
+    later.intervals = [i for i in reported.intervals if i["begin_ns"] > ns]
     return later
 
 
@@ -201,37 +201,37 @@ def lost_mappings(context):
 def test_lost_mappings(context):
     """More is mapped than perf has room for: it is counted, and read from /proc."""
     library = make_library(context.folder, "lost", context.random.randrange(100, 3000, 16))
-    profile, told = record_flood(context, FLOOD, 0, 1500, [library], stopped=True)
+    profile, reported = record_flood(context, FLOOD, 0, 1500, [library], stopped=True)
     lost = lost_mappings(context)
     check(4000 < lost < FLOOD + 100, f"{lost} of {FLOOD} mappings were lost")
-    mapped = told.values["mapped"][0]
-    verdict = check_all(profile, since(told, mapped + 300 * MS), marked_share=0.01)
+    mapped = reported.values["mapped"][0]
+    verdict = check_all(profile, since(reported, mapped + 300 * MS), marked_share=0.01)
     print(f"# {lost} mappings lost; of those read again {sum(verdict.exact.values())} stacks whole, "
           f"{sum(verdict.marked.values())} cut", flush=True)
 
 
 @host_only("it needs a compiler")
 def test_within_a_loss(context):
-    """What replaces a library is lost: until it is read, no stack is told that went through it."""
+    """The mapping that replaces a library is lost: until it is read, no stack through it is recorded."""
     libraries = [make_library(context.folder, name, room) for name, room in
                  (("lost", 200 + context.random.randrange(0, 800, 16)),
                   ("before", 2000 + context.random.randrange(0, 800, 16)))]
-    profile, told = record_flood(context, FLOOD, 0, 1000, libraries, stopped=True)
+    profile, reported = record_flood(context, FLOOD, 0, 1000, libraries, stopped=True)
     check(lost_mappings(context) > 4000, f"only {lost_mappings(context)} mappings were lost")
-    before, after = told.values["address"]
+    before, after = reported.values["address"]
     check(before == after, "the one was not mapped where the other was")
-    mapped = told.values["mapped"][0]
-    within = since(told, mapped)
+    mapped = reported.values["mapped"][0]
+    within = since(reported, mapped)
     within.intervals = [i for i in within.intervals if i["end_ns"] < mapped + 150 * MS]
     check(len(within.intervals) > 5, f"only {len(within.intervals)} intervals within the loss")
     roots = Roots(profile)
-    verdict = check_told(profile, within, roots, 1, ())
-    expect_failure(check_told, profile, within.altered(lambda chain: chain + " other"), roots, 1,
+    verdict = check_reported(profile, within, roots, 1, ())
+    expect_failure(check_reported, profile, within.altered(lambda chain: chain + " other"), roots, 1,
                    ())
     check(sum(verdict.marked.values()) > 50, f"{verdict.marked} are marked")
     print(f"# within a loss {sum(verdict.exact.values())} stacks whole, "
           f"{sum(verdict.marked.values())} cut, none wrong", flush=True)
-    check_all(profile, since(told, mapped + 500 * MS), marked_share=0.01)
+    check_all(profile, since(reported, mapped + 500 * MS), marked_share=0.01)
 
 
 def executed(process, arguments):
@@ -242,27 +242,27 @@ def executed(process, arguments):
 
 
 def check_corrected(context, count):
-    found = noted(context, "times the kernel did not report an exec")
+    found = matches_in_notes(context, "times the kernel did not report an exec")
     check(found == count, f"{found} execs are said to be lost, should be {count}")
 
 
 @host_only("it needs a compiler")
 def test_lost_exec(context):
-    """An exec that perf loses with its mappings: BPF has told it, and /proc is read."""
+    """perf loses an exec with its mappings: BPF has reported it, and /proc is read."""
     needs_command("taskset")
     library = make_library(context.folder, "lost", context.random.randrange(100, 3000, 16))
-    told, gate, output = context.path("told"), context.path("gate"), context.path("p.json.gz")
+    reported, gate, output = context.path("announced"), context.path("gate"), context.path("p.json.gz")
     script = '"$0" 8000 0 0 "$1" "$2"; exec "$0" 1 0 2500 "$1" "$2"'
     process = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "--", "taskset", "-c",
                              "0", "sh", "-c", script, WORKLOADS / "unwind-flood", gate, library],
-                            cwd=context.folder, env={**os.environ, "WALLPROF_TOLD": str(told)})
-    wait_until(lambda: told.exists() and "ready" in told.read_text(), "the workload has begun")
+                            cwd=context.folder, env={**os.environ, "WALLPROF_ANNOUNCE": str(reported)})
+    wait_until(lambda: reported.exists() and "ready" in reported.read_text(), "the workload has begun")
     process.send_signal(signal.SIGSTOP)
     gate.touch()
     wait_until(lambda: executed(process, "unwind-flood 1 0 2500"), "the second program runs")
     process.send_signal(signal.SIGCONT)
     check(process.wait(timeout=GIVE_UP_S) == 0, "wallprof failed")
-    profile, said = Profile.load(output), Told(told)
+    profile, said = Profile.load(output), Announcements(reported)
     check_corrected(context, 1)
     expect_failure(check_corrected, context, 0)
     check_all(profile, since(said, max(said.values["mapped"]) + 500 * MS), marked_share=0.01)
@@ -270,12 +270,12 @@ def test_lost_exec(context):
 
 @host_only("it needs a compiler")
 def test_many_mappings(context):
-    """30,000 of one process, each of which is told."""
+    """One process makes 30,000 mappings, and each of them is reported."""
     library = make_library(context.folder, "many", context.random.randrange(100, 3000, 16))
-    profile, told = record_flood(context, 30000, 100, 1000, [library], stopped=False)
-    mapped = told.values["mapped"][0]
+    profile, reported = record_flood(context, 30000, 100, 1000, [library], stopped=False)
+    mapped = reported.values["mapped"][0]
     check(lost_mappings(context) == 0, f"{lost_mappings(context)} were lost")
-    check_all(profile, since(told, mapped + 300 * MS), marked_share=0.01)
+    check_all(profile, since(reported, mapped + 300 * MS), marked_share=0.01)
 
 
 # ---- more processes than there is room for -------------------------------------------------------------
@@ -300,7 +300,7 @@ def check_full(notes, processes):
 
 @host_only("it needs unshare")
 def test_more_processes_than_numbers(context):
-    """As many have room as there are numbers for new ones; the rest is counted."""
+    """As many processes have room as there are slots; the rest is counted."""
     needs_root()
     needs_command("unshare")
     release = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups()))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is lost is counted to the last record, shown, and never made up."""
+"""Lost records are counted exactly and shown, and nothing is invented for them."""
 import os
 import re
 import signal
 import time
 from pathlib import Path
 
-from harness import (GIVE_UP_S, IN_GUEST, MS, PATIENCE, SWITCH_NS, WALLPROF, Recording, Skip, by_state, check,
+from harness import (GIVE_UP_S, IN_GUEST, MS, SLOWNESS, SWITCH_NS, WALLPROF, Recording, Skip, by_state, check,
                      check_unexplained, expect_failure, fewer, noise, wait_until)
 
 
@@ -19,7 +19,7 @@ def record_with_loss(context):
     wait_until(lambda: context.path("p.json.gz.capture").exists(), "the capture is there")
     time.sleep(0.05 + context.random.random() * 0.1)
     process.send_signal(signal.SIGSTOP)
-    time.sleep(0.2 * PATIENCE)
+    time.sleep(0.2 * SLOWNESS)
     process.send_signal(signal.SIGCONT)
     check(process.wait(timeout=GIVE_UP_S) == 0, "wallprof failed")
     return Recording(context, output, truth)
@@ -38,14 +38,14 @@ def check_totals(report):
 
 def check_markers(recording):
     """Every loss is a marker of its own: same span, same kind, same number."""
-    told = [(m["start"], m["end"], m["data"]) for t in recording.profile.threads
-            for m in t.markers() if m["name"] == "Events lost" and t.process == "System"]
+    reported = [(m["start"], m["end"], m["data"]) for t in recording.profile.threads
+                for m in t.markers() if m["name"] == "Events lost" and t.process == "System"]
     for loss in recording.report["losses"]:
         begin, end = loss["from_ns"], loss["to_ns"]
         check(any(abs(b - begin) <= 2 and abs(e - end) <= 2
                   and str(loss["count"]) in map(str, data.values())
-                  for b, e, data in told),
-              f"no marker tells of the loss of {loss['count']} {loss['kind']} records "
+                  for b, e, data in reported),
+              f"no marker has the loss of {loss['count']} {loss['kind']} records "
               f"from {begin / MS} to {end / MS} ms")
 
 
@@ -60,10 +60,10 @@ def check_nothing_invented(recording):
               f"it had {truth['cpu_ns'] / MS} ms")
         check(ledger["running"] + ledger["unknown"] >= truth["cpu_ns"] - slack,
               f"{truth['name']}: running and unknown together are less than it ran")
-        strip = recording.profile.thread(truth["tid"]).painted_by(by_state)
-        check(abs(strip.get("unknown", 0) - ledger["unknown"]) <= max(0.005 * ledger["unknown"],
+        painted = recording.profile.thread(truth["tid"]).painted_by(by_state)
+        check(abs(painted.get("unknown", 0) - ledger["unknown"]) <= max(0.005 * ledger["unknown"],
                                                                       MS),
-              f"{truth['name']}: unknown in strip and ledger differ")
+              f"{truth['name']}: unknown in track and ledger differ")
     check_unexplained(recording.report)
 
 
@@ -95,10 +95,11 @@ def test_no_loss_by_default(context):
 CPU = Path("/sys/devices/system/cpu/cpu1/online")
 
 
-def check_cpus_told(report, times):
-    found = [re.match(r"CPUs: (\d+) times a CPU went offline", note) for note in report["notes"]]
-    told = [int(match[1]) for match in found if match]
-    check(told == ([times] if times else []), f"{told} changes are told, should be {times}: {report['notes']}")
+def check_reported_cpus(report, times):
+    matches = [re.match(r"CPUs: (\d+) times a CPU went offline", note) for note in report["notes"]]
+    reported = [int(m[1]) for m in matches if m]
+    check(reported == ([times] if times else []),
+          f"{reported} changes are reported, should be {times}: {report['notes']}")
 
 
 def test_cpu_comes_back(context):
@@ -115,7 +116,7 @@ def test_cpu_comes_back(context):
             CPU.write_text(online)
     finally:
         CPU.write_text("1")
-    check(recorder.wait(timeout=context.patience_s) == 0, "the recording failed")
+    check(recorder.wait(timeout=context.timeout_s) == 0, "the recording failed")
     report = Recording(context, output).report
-    check_cpus_told(report, 2)
-    expect_failure(check_cpus_told, report, 0)
+    check_reported_cpus(report, 2)
+    expect_failure(check_reported_cpus, report, 0)

@@ -20,7 +20,7 @@ FOR_DELETED = "checkpoint_restore"  # what it takes to open files that no path l
 
 
 def as_user(capabilities, command, **settings):
-    """Runs it as a user who has these, by way of whoever started it."""
+    """Runs it as a user who has these capabilities."""
     needs_command("setpriv")
     wanted = "-all" + "".join(f",+{c}" for c in capabilities)
     settings = {"capture_output": True, "text": True, "timeout": 120, **settings}
@@ -32,7 +32,7 @@ PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 
 
 class Place:
-    """A folder of that user's, and a copy of wallprof, which may not be where he can read it."""
+    """A folder of that user's, and a copy of wallprof, because the user may not be able to read the build folder."""
 
     def __init__(self, context):
         needs_root()
@@ -108,7 +108,7 @@ def record_with_capabilities(context, place):
 
 
 def served_to_user(context, place, call, question):
-    """What his own wallprof answers to a question of the viewer's."""
+    """Returns what the user's own wallprof answers to a request of the viewer."""
     server = context.start(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", place.program, "open",
                             "--no-browser", place.folder / "p.json.gz"], stdout=subprocess.PIPE, text=True,
                            env=place.environment)
@@ -128,7 +128,7 @@ def check_assembly(answer, binary, start, size):
 
 
 def test_opened(context):
-    """What he has recorded he opens, and sees the instructions that took the time."""
+    """The user opens the recording, and sees the instructions that took the time."""
     needs_command("curl")
     needs_command("objdump")
     with ExitStack() as left:
@@ -161,7 +161,7 @@ def record_without(context, place):
     for missing, words in (("bpf", "CAP_BPF"), ("perfmon", "CAP_PERFMON")):
         done = place.record([c for c in NEEDED if c != missing], "--", "true", status=125)
         check(words in done.stderr, f"without {missing}: {done.stderr}")
-    # Newer kernels show whoever has CAP_PERFMON what others map.
+    # Newer kernels show the mappings of others to users with CAP_PERFMON.
     target = context.start(context.workload("sleeps", threads=1, rounds=1, ms=60000))
     less = ("bpf", "perfmon")
     maps = as_user(less, ["cat", f"/proc/{target.pid}/maps"])
@@ -205,7 +205,7 @@ class Spinner:
 
 
 def check_spinning(place, words):
-    """Whole stacks, with all names; `words` are what is told to be missing."""
+    """Checks that stacks are whole, with all names; `words` are what is reported as missing."""
     thread, = [t for t in Profile.load(place.folder / "p.json.gz").threads if t.name == "spinner"]
     stacks = [names for i in range(len(thread.times)) for names in [thread.frames_of(i)] if SPINNING[0] in names]
     check(stacks, f"{SPINNING[0]} is not in {thread.frames_of(0)}")
@@ -213,11 +213,11 @@ def check_spinning(place, words):
         check([n for n in names if n in SPINNING] == SPINNING and not any(n.startswith("[truncated") for n in names),
               f"a stack is {names}")
     notes = [note for note in place.report()["notes"] if "mapped files" in note]
-    check(len(notes) == len(words) and all(w in n for w, n in zip(words, notes)), f"told is {notes}")
+    check(len(notes) == len(words) and all(w in n for w, n in zip(words, notes)), f"reported is {notes}")
 
 
 def test_deleted(context):
-    """Files that no path leads to any more: what the kernel refuses is told, with the capability it takes."""
+    """Files that no path leads to any more: what the kernel refuses is reported with the capability it takes."""
     with ExitStack() as left:
         place = Place(context)
         allowed(place, left)
@@ -232,7 +232,7 @@ def test_deleted(context):
         record(NEEDED)
         expect_failure(check_spinning, place, ["CAP_CHECKPOINT_RESTORE"])
         note, = [note for note in place.report()["notes"] if "mapped files" in note]
-        check("CAP_CHECKPOINT_RESTORE" in note and ": 1 " in note, f"told is {note}")
+        check("CAP_CHECKPOINT_RESTORE" in note and ": 1 " in note, f"reported is {note}")
         text = place.doctor(NEEDED, "--unwind", spinner.pid).stdout
         check(re.search(r" - .*libthere.so.*: .*CAP_CHECKPOINT_RESTORE", text), f"of the library: {text}")
         check(re.search(r"^ *[1-9][0-9.]+% .*libc", text, re.M), f"of what can be read: {text}")
@@ -281,20 +281,20 @@ def test_doctor(context):
 
 
 def test_limits(context):
-    """What is said to be missing is what is missing: nobody is told to become root who is, or has no need to."""
+    """The message names what is missing; it suggests root only to users who need it and are not root."""
     needs_command("prlimit")
     with ExitStack() as left:
         place = Place(context)
         allowed(place, left)
         contained = ["setpriv", "--bounding-set=-bpf,-sys_admin", "--inh-caps=-all"]
         few_files, memory = ["prlimit", "--nofile=40"], Path("/proc/sys/kernel/perf_event_mlock_kb")
-        def told(command, words):
+        def reported(command, words):
             done = subprocess.run([*command, WALLPROF, "-o", place.folder / "p.json", "--", "true"],
                                   capture_output=True, text=True, timeout=GIVE_UP_S)
             check(done.returncode == 125 and all(w in done.stderr for w in words), f"{command}: {done}")
             return done.stderr
-        check("run as root" not in told(contained, ["CAP_BPF", "--cap-add BPF"]), "root is told to run as root")
-        told(few_files, ["ulimit -n", "40"])
+        check("run as root" not in reported(contained, ["CAP_BPF", "--cap-add BPF"]), "root is asked to run as root")
+        reported(few_files, ["ulimit -n", "40"])
         left.callback(memory.write_text, memory.read_text())
         memory.write_text("0")
         done = as_user(NEEDED, ["prlimit", "--memlock=0", place.program, "-o", place.folder / "p.json", "--", "true"],
@@ -304,7 +304,7 @@ def test_limits(context):
 
 
 def command_status(place, program, *arguments):
-    """What /proc says of the process that a command of the user's is."""
+    """Returns what /proc says about the process of the user's command."""
     done = as_user((), [program, "-q", "-o", place.folder / "p.json", *arguments, "--", "cat", "/proc/self/status"],
                    env=place.environment, cwd=place.folder)
     check(done.returncode == 0, done.stderr)
@@ -340,7 +340,7 @@ def test_file_capabilities(context):
 
 
 def test_install(context):
-    """`meson install` gives them to the program if it is told to."""
+    """`meson install` gives the capabilities to the program if the option is set."""
     for command in ("meson", "setcap", "getcap"):
         needs_command(command)
     script = ROOT / "tools/set-capabilities"
@@ -349,7 +349,7 @@ def test_install(context):
     bin_folder.mkdir(parents=True)
     shutil.copy(place.program, bin_folder / "wallprof")
     subprocess.run([script, "/usr/bin/wallprof"], env={**os.environ, "DESTDIR": str(context.path("root"))}, check=True)
-    told = subprocess.run(["getcap", bin_folder / "wallprof"], capture_output=True, text=True, check=True).stdout
-    check(all(f"cap_{c}" in told for c in (*NEEDED, FOR_DELETED, "syslog")), told)
+    reported = subprocess.run(["getcap", bin_folder / "wallprof"], capture_output=True, text=True, check=True).stdout
+    check(all(f"cap_{c}" in reported for c in (*NEEDED, FOR_DELETED, "syslog")), reported)
     advised = re.search(r"setcap (\S+)", place.doctor((), status=1).stdout)[1]
     check(advised in script.read_text(), f"doctor advises {advised}")

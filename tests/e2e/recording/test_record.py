@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 from capture_reader import META, records
-from harness import (GIVE_UP_S, MS, PATIENCE, WALLPROF, Profile, Recording, Skip, Untimely, alive, check, check_close,
-                     check_timed, expect_failure, needs_command, needs_root, noticeable, read_report, wait_until)
+from harness import (GIVE_UP_S, MS, SLOWNESS, WALLPROF, Profile, Recording, Skip, TimingFailure, alive, check,
+                     check_close, check_timed, expect_failure, needs_command, needs_root, noticeable, read_report,
+                     wait_until)
 
 
 def tids_of(pid):
@@ -22,7 +23,7 @@ def check_all_there(recording, tids):
     """Every thread is in the profile, from the start of the window to its end."""
     for tid in tids:
         thread, ledger = recording.profile.thread(tid), recording.ledger(tid)
-        check_close(f"life of {thread.name} {tid}", ledger["lifetime_ns"],
+        check_close(f"lifetime of {thread.name} {tid}", ledger["lifetime_ns"],
                     recording.report["window_ns"], 0, MS)
         check_close(f"weights of {thread.name} {tid}", sum(thread.weights),
                     recording.report["window_ns"], 0, MS)
@@ -44,7 +45,7 @@ def attach(context, pid, duration_ms, *arguments):
     return recording
 
 
-def sleepers(context, threads=4, ms=60000 * PATIENCE):
+def sleepers(context, threads=4, ms=60000 * SLOWNESS):
     process = context.start(context.workload("sleeps", truth=context.path("truth.json"),
                                              threads=threads, rounds=1, ms=ms))
     wait_until(lambda: len(tids_of(process.pid)) == threads + 1, "the workload has its threads")
@@ -92,11 +93,11 @@ def test_process_ends_before_the_window(context):
     begin = time.monotonic()
     context.wallprof("-q", "-o", context.path("before.json"), "-d", "50ms", "-p", os.getpid())
     # In seconds; long enough for loading, which takes most of them on a busy machine.
-    lives = 1 + 3 * (time.monotonic() - begin)
-    process = sleepers(context, threads=2, ms=int(lives * 1000))
+    lifetimes = 1 + 3 * (time.monotonic() - begin)
+    process = sleepers(context, threads=2, ms=int(lifetimes * 1000))
     begin = time.monotonic()
     recording = attach(context, process.pid, 30000)
-    check(time.monotonic() - begin < 10 + lives, "wallprof waited for a process that was gone")
+    check(time.monotonic() - begin < 10 + lifetimes, "wallprof waited for a process that was gone")
     check(len(recording.report["threads"]) == 3, "it was gone before the recording began")
 
 
@@ -114,7 +115,7 @@ def test_interrupt_ends_attaching(context):
 
 
 def test_interrupt_goes_to_the_command(context):
-    """As from a terminal: to the whole process group."""
+    """A signal from a terminal goes to the whole process group."""
     output = context.path("p.json.gz")
     wallprof = context.start([WALLPROF, "-q", "-o", output, "--",
                               *context.workload("sleeps", ms=60000, rounds=1)],
@@ -142,7 +143,7 @@ def begin_sleeping(context, output, ignored=(signal.SIGINT,)):
 
 
 def handles_interrupts(recorder):
-    """As after the recording, while the profile is written."""
+    """The signal comes after the recording, while the profile is written."""
     caught = re.search(r"^SigCgt:\s+(\w+)$", Path(f"/proc/{recorder.pid}/status").read_text(), re.M)[1]
     return int(caught, 16) >> signal.SIGINT - 1 & 1
 
@@ -185,7 +186,7 @@ def test_two_interrupts(context):
 
 
 def test_request_of_several_signals(context):
-    """As timeout(1) sends it: to wallprof, and then to the group, in which are wallprof's own readers of files, too."""
+    """timeout(1) signals wallprof, and then its process group, which has wallprof's sandboxed children, too."""
     for number, gap_s in enumerate((0, 0.003, 0.05)):
         output = context.path(f"{number}.json.gz")
         recorder = begin_sleeping(context, output, ignored=())
@@ -211,7 +212,7 @@ def test_second_request(context):
     for again in SIGNALS:
         os.killpg(recorder.pid, again)
     if time.monotonic() - begin >= REQUEST_S:
-        raise Untimely(f"it took more than {REQUEST_S} s until the recording was over")
+        raise TimingFailure(f"it took more than {REQUEST_S} s until the recording was over")
     time.sleep(REQUEST_S + 0.1)
     check(recorder.poll() is None, "several signals within half a second were two requests")
     recorder.send_signal(signal.SIGINT)
@@ -249,25 +250,25 @@ def test_duration_with_a_command(context):
 
 
 def stolen_ns():
-    """What a hypervisor has taken from all CPUs, as the kernel counts it."""
+    """Returns the steal time of all CPUs, as the kernel counts it."""
     with open("/proc/stat") as file:
         return int(file.readline().split()[8]) * (10**9 // os.sysconf("SC_CLK_TCK"))
 
 
-def check_stolen(facts, before, after):
-    told = [int(facts[f"stolen_at_{when}_ns"]) for when in ("start", "end")]
-    check(before <= told[0] <= told[1] <= after, f"stolen at start and end: {told}, of {before} to {after}")
+def check_stolen(fields, before, after):
+    reported = [int(fields[f"stolen_at_{when}_ns"]) for when in ("start", "end")]
+    check(before <= reported[0] <= reported[1] <= after, f"stolen at start and end: {reported}, of {before} to {after}")
 
 
 def test_stolen(context):
-    """What a hypervisor took is told at both ends of the window."""
+    """The steal time is reported at both ends of the window."""
     output, before = context.path("p.json.gz"), stolen_ns()
     context.wallprof("-q", "--keep-capture", "-o", output, "--", "sleep", "0.1")
     after = stolen_ns()
-    facts = dict(bytes(record[16:]).split(b"\0")[0].decode().split("=", 1)
-                 for _, _, _, record in records(f"{output}.capture", {META}))
-    check_stolen(facts, before, after)
-    expect_failure(check_stolen, facts, after + 1, after + 1)
+    fields = dict(bytes(record[16:]).split(b"\0")[0].decode().split("=", 1)
+                  for _, _, _, record in records(f"{output}.capture", {META}))
+    check_stolen(fields, before, after)
+    expect_failure(check_stolen, fields, after + 1, after + 1)
 
 
 def has_workload(context, capture):
@@ -280,7 +281,7 @@ def has_workload(context, capture):
 
 
 def test_killed_recorder(context):
-    """What a recorder killed at any moment wrote can be exported."""
+    """The capture of a recorder that was killed at any moment can be exported."""
     for number in range(3):
         output = context.path(f"{number}.json.gz")
         capture = context.path(f"{number}.json.gz.capture")
@@ -324,7 +325,7 @@ def test_same_program_leaves_no_trace(context):
 
 
 def test_pid_namespace(context):
-    """Numbers are those of the namespace that wallprof lives in."""
+    """Ids are those of wallprof's own PID namespace."""
     needs_root()
     needs_command("unshare")
     tried = subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, text=True)

@@ -20,12 +20,12 @@ def most_resident(pid):
 
 
 def record(context, *command):
-    """What the command prints, the report, and how much memory recording took."""
+    """Returns the command's output, the report, and how much memory recording took."""
     capture = context.path("c.capture")
     recorder = subprocess.Popen([WALLPROF, "record", "-q", "--defer-symbols", "-o", capture, "--",
                                  *map(str, command)], stdout=subprocess.PIPE, text=True, cwd=context.folder)
     taken = 0
-    while recorder.poll() is None:  # wait4() would tell the largest of what forked it, too
+    while recorder.poll() is None:  # wait4() would also count the peak of the process that forked it
         taken = max(taken, most_resident(recorder.pid))
         time.sleep(0.005)
     printed = recorder.stdout.read()
@@ -37,7 +37,7 @@ def record(context, *command):
 
 
 def check_all_there(count, seen, lost):
-    """Who is not in the report is counted as lost."""
+    """A thread that is not in the report is counted as lost."""
     check(count - lost <= seen <= count, f"{seen} of {count}, and {lost} lost")
 
 
@@ -79,7 +79,8 @@ def test_threads(context):
     count, report, memory = record(context, context.workload("storm")[0], "threads", many(4000, 20000))
     lost = lost_of(report, "task")
     check_all_there(count, len(report["threads"]), lost)
-    check(all(sum(t["states"].values()) == t["lifetime_ns"] for t in report["threads"]), "a life does not add up")
+    check(all(sum(t["states"].values()) == t["lifetime_ns"] for t in report["threads"]),
+          "the states do not add up to the lifetime")
     check_memory(memory)
     profile = check_opens(context)
     check(len(profile.threads) >= count - lost, f"{len(profile.threads)} threads in the profile")

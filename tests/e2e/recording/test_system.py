@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who is recorded: the whole system and its CPUs, threads of the kernel, a cgroup, threads alone."""
+"""Kinds of targets: the whole system and its CPUs, kernel threads, a cgroup, single threads."""
 import os
 import signal
 import subprocess
@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import cgroups
-from harness import (MS, PATIENCE, WALLPROF, Recording, Skip, check, check_close, check_hidden,
-                     check_timed, expect_failure, host_only, needs_root, noise, wait_until)
+from harness import (MS, SLOWNESS, WALLPROF, Recording, Skip, check, check_close, check_hidden, check_timed,
+                     expect_failure, host_only, needs_root, noise, wait_until)
 
 # Bound to a CPU, it computes for so many ms of its own CPU time at each SIGUSR1, and says how much it was.
 SPINNER = """
@@ -36,8 +36,8 @@ def spinner(context, cpu, ms):
 def check_cpus(report, process, cpu, ran_ns):
     """The process ran so long, on that CPU alone; and each CPU's sums are the window."""
     for row in report["cpus"]:
-        told = sum(task["ns"] for task in row["tasks"])
-        check(told == row["busy_ns"], f"CPU {row['cpu']}: {told} ns of tasks are {row['busy_ns']} busy")
+        reported = sum(task["ns"] for task in row["tasks"])
+        check(reported == row["busy_ns"], f"CPU {row['cpu']}: {reported} ns of tasks are {row['busy_ns']} busy")
         check(row["busy_ns"] + row["idle_ns"] + row["unknown_ns"] == report["window_ns"],
               f"CPU {row['cpu']}: {row} is not the window, {report['window_ns']}")
     runs = {row["cpu"]: task["ns"] for row in report["cpus"] for task in row["tasks"]
@@ -46,7 +46,7 @@ def check_cpus(report, process, cpu, ran_ns):
     check_timed("what it ran", runs[cpu], ran_ns, 0.02, 2 * MS)
 
 
-def check_strip(profile, report):
+def check_tracks(profile, report):
     """The profile draws each CPU as the report has it."""
     rows = {row.name: row for row in profile.rows if row.process == "CPUs"}
     check(len(rows) == len(report["cpus"]), f"rows {list(rows)} for {len(report['cpus'])} CPUs")
@@ -70,16 +70,16 @@ def record_system(context, *arguments):
 
 
 def test_cpus(context):
-    """A process that nobody named, on the CPU that it is bound to, for as long as it says."""
+    """A process that was not named runs on its CPU for as long as it announces."""
     cpu, ms = context.random.choice(sorted(os.sched_getaffinity(0))), context.random.randint(100, 400)
     process = spinner(context, cpu, ms)
     recording = record_system(context, "-a", "--", "sh", "-c",
-                              f"sleep 0.1; kill -USR1 {process.pid}; sleep {0.5 + ms * PATIENCE / 500}")
+                              f"sleep 0.1; kill -USR1 {process.pid}; sleep {0.5 + ms * SLOWNESS / 500}")
     ran_ns, report = int(process.stdout.readline()), recording.report
     check_cpus(report, process, cpu, ran_ns)
     expect_failure(check_cpus, report, process, cpu, ran_ns + max(ran_ns // 10, 10 * MS) + 3 * noise(ran_ns))
     expect_failure(check_cpus, report, process, cpu + 1, ran_ns)
-    check_strip(recording.profile, report)
+    check_tracks(recording.profile, report)
     ledger = recording.ledger(process.pid)
     check_timed("its thread", ledger["states"]["running"], ran_ns, 0.02, 2 * MS)
     names = {p["name"] for p in report["processes"]}
@@ -110,7 +110,7 @@ def check_rows(report, alone, cpus):
 
 @host_only("in a guest wallprof begins so slowly that a CPU that is not given away is taken for hung")
 def test_no_switch(context):
-    """A CPU that one task has all the time is told, too, though nothing is ever switched to there."""
+    """A CPU that one task has all the time is reported, though no switch happens there."""
     needs_root()
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
@@ -129,19 +129,19 @@ def test_no_switch(context):
     check_rows(recording.report, process.pid, cpus)
     expect_failure(check_rows, recording.report, process.pid, cpus[:-1])
     expect_failure(check_rows, recording.report, process.pid + 1, cpus)
-    check_strip(recording.profile, recording.report)
+    check_tracks(recording.profile, recording.report)
 
 
 def test_idle(context):
-    """What is idle is what the kernel calls so, as exactly as that is told."""
+    """The idle time is the kernel's, as exactly as /proc/stat reports it."""
     before, begin = idle_ticks(), time.monotonic()
     recording = record_system(context, "-a", "-d", "1s")
     took, ticks = time.monotonic() - begin, idle_ticks() - before
     idle = sum(cpu["idle_ns"] for cpu in recording.report["cpus"])
-    told = ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    reported = ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     outside = (took - 1) * len(recording.report["cpus"]) * 1_000_000_000  # before and after the window
-    check(told - outside - 100 * MS * PATIENCE <= idle <= told + 50 * MS * PATIENCE,
-          f"{idle / MS} ms idle, and {told / MS} in all {took} s")
+    check(reported - outside - 100 * MS * SLOWNESS <= idle <= reported + 50 * MS * SLOWNESS,
+          f"{idle / MS} ms idle, and {reported / MS} in all {took} s")
     check_timed("the window", recording.profile.window_ns, 1000 * MS, 0.01, noise(1000 * MS))
     check(not any(p["pid"] == 2 for p in recording.report["processes"]), "threads of the kernel are recorded")
 
@@ -172,9 +172,9 @@ def test_kernel_threads(context):
     threads = {t["tid"]: t for t in recording.report["threads"] if t["process"] == "kernel threads"}
     check(len(before & set(threads)) >= 0.9 * len(before) > 0,
           f"{len(threads)} threads of the kernel, and {len(before)} in /proc")
-    strangers = [t for tid, t in threads.items() if tid not in before and is_kernel_thread(tid) == 0
-                 and Path(f"/proc/{tid}").exists()]
-    check(not strangers, f"not of the kernel: {strangers}")
+    unexpected = [t for tid, t in threads.items() if tid not in before and is_kernel_thread(tid) == 0
+                  and Path(f"/proc/{tid}").exists()]
+    check(not unexpected, f"not of the kernel: {unexpected}")
     idle = sum(t["reasons"].get("[idle: worker]", 0) for t in threads.values())
     blocked = sum(t["states"]["blocked"] for t in threads.values())
     check(idle >= 0.9 * blocked, f"{idle / MS} ms of {blocked / MS} idle: "
@@ -184,8 +184,8 @@ def test_kernel_threads(context):
 
 
 def test_thread(context):
-    """Of a process, some threads; until the last of them ends."""
-    target = context.start(context.workload("sleeps", threads=4, rounds=1, ms=round(1500 * PATIENCE), step_us=200000,
+    """Some threads of a process are recorded, until the last of them ends."""
+    target = context.start(context.workload("sleeps", threads=4, rounds=1, ms=round(1500 * SLOWNESS), step_us=200000,
                                             truth=context.path("truth.json")))
     tasks = Path(f"/proc/{target.pid}/task")
     wait_until(lambda: len(list(tasks.iterdir())) == 5, "all threads are there")
@@ -200,7 +200,7 @@ def test_thread(context):
         check(thread["process"] == "sleeps" and thread["reasons"].get("[sleep]", 0) > 0, f"{thread}")
         check(sum(thread["states"].values()) == thread["lifetime_ns"], f"{thread}")
         check_sleeper(recording, thread["tid"], ["truth_sleep", "sleeper"], at=0.1)
-    check(took < 20 * PATIENCE, f"it did not end with its threads, but after {took} s")
+    check(took < 20 * SLOWNESS, f"it did not end with its threads, but after {took} s")
     target.wait()
 
 
@@ -213,12 +213,12 @@ def check_sleeper(recording, tid, functions, at=0.5):
 
 
 def test_sleeps_through(context):
-    """Of a thread that sleeps all the time, it is known where."""
+    """A thread that sleeps all the time has its stack."""
     target = context.start(context.workload("sleeps", threads=3, rounds=1, ms=60000))
     tasks = Path(f"/proc/{target.pid}/task")
     wait_until(lambda: len(list(tasks.iterdir())) == 4, "all threads are there")
-    time.sleep(0.2 * PATIENCE)
-    for _ in range(3 if PATIENCE == 1 else 1):
+    time.sleep(0.2 * SLOWNESS)
+    for _ in range(3 if SLOWNESS == 1 else 1):
         recording = record_system(context, "-p", target.pid, "-d", "200ms")
         for tid in (int(t.name) for t in tasks.iterdir()):
             main = tid == target.pid
@@ -228,7 +228,7 @@ def test_sleeps_through(context):
 
 
 def test_cgroup(context):
-    """Who is in it when it begins, who enters, and their children; nobody else."""
+    """The processes that are in the cgroup or enter it, and their children, are recorded; no others are."""
     needs_root()
     with ExitStack() as left:
         root = cgroups.old("pids") or cgroups.unified(context, left, "pids")
@@ -246,9 +246,9 @@ def test_cgroup(context):
         helper = context.start(["sh", "-c", f"kill -USR1 {inside.pid} {enters.pid} {outside.pid};"
                                 f"sh -c 'echo $$ >{group}/cgroup.procs; sh -c \"exit 0\"; sleep 0.1'; exit 0"])
         helper.wait()
-        time.sleep(0.3 * PATIENCE)
+        time.sleep(0.3 * SLOWNESS)
         recorder.send_signal(signal.SIGINT)
-        check(recorder.wait(timeout=context.patience_s) == 0, "it failed")
+        check(recorder.wait(timeout=context.timeout_s) == 0, "it failed")
         recording = Recording(context, output)
         check_members(recording, [inside, enters], [outside, helper])
         expect_failure(check_members, recording, [inside, outside], [])
@@ -263,8 +263,8 @@ def check_members(recording, members, others):
     pids = {p["pid"]: p["name"] for p in recording.report["processes"]}
     check(all(m.pid in pids for m in members), f"{[m.pid for m in members]} are not all among {pids}")
     check(not any(o.pid in pids for o in others), f"of {[o.pid for o in others]} some are among {pids}")
-    strangers = {name for name in pids.values()} - {"sh", "exe", "sleep", "python3", Path(sys.executable).name}
-    check(not strangers, f"nobody asked for {strangers}")
+    unexpected = {name for name in pids.values()} - {"sh", "exe", "sleep", "python3", Path(sys.executable).name}
+    check(not unexpected, f"not asked for: {unexpected}")
     check({"sh", "exe"} & set(pids.values()) and "sleep" in pids.values(), f"the one that entered, and its child: {pids}")
 
 
@@ -275,7 +275,7 @@ def end(processes):
 
 
 def test_refused(context):
-    """What cannot be is said at once."""
+    """Impossible combinations of options fail at once."""
     for arguments, word in ((["-a", "-p", "1"], "mutually exclusive"), (["-t", "1", "--", "true"], "--tid"),
                             (["--cgroup", "/nowhere"], "no such cgroup"), (["--cgroup", "/tmp"], "no such cgroup"),
                             (["-t", "4194303"], "no such thread"), (["-t", "x"], "thread IDs"), ([], "--all")):

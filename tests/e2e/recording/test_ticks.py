@@ -10,13 +10,13 @@ import time
 
 import cgroups
 from capture_reader import records
-from harness import IN_GUEST, MS, WALLPROF, Skip, check, check_timed, expect_failure, host_only, noticeable
+from harness import (IN_GUEST, MS, WALLPROF, Skip, check, check_timed, expect_failure, host_only, noticeable)
 
 SAMPLE = 16
 PERIOD_NS = 1_000_000_000 // 999
 REST_MS = 1000  # where no target runs it rests after so long
 # An emulated CPU may be at a tick for longer than a period: the kernel leaves out those that are over by then.
-SHARE, LEFT_OUT = 0.05, 0.35 if IN_GUEST else 0.05
+SHARE, OMITTED = 0.05, 0.35 if IN_GUEST else 0.05
 
 
 def samples_of(capture, tid):
@@ -26,17 +26,17 @@ def samples_of(capture, tid):
 
 
 def missing(report):
-    """How many samples wallprof itself says may not be there."""
+    """Returns how many samples may be missing, as wallprof reports."""
     found = [re.match(r"CPU samples: (\d+) missing at most", note) for note in report["notes"]]
     return sum(int(match[1]) for match in found if match)
 
 
 def check_sampled(what, samples, begin, end, ran, may_miss):
-    """A sample for each period that a thread ran, but for what was told to be missing."""
+    """There is a sample for each period that a thread ran, except those reported as missing."""
     count = bisect.bisect(samples, end) - bisect.bisect(samples, begin)
     check(count > 0, f"{what}: no sample at all")
     sampled = count * PERIOD_NS
-    check_timed(f"{what}, sampled", sampled, ran, LEFT_OUT if sampled < ran else SHARE, (5 + may_miss) * MS)
+    check_timed(f"{what}, sampled", sampled, ran, OMITTED if sampled < ran else SHARE, (5 + may_miss) * MS)
 
 
 def needs_two_cpus():
@@ -47,16 +47,16 @@ def needs_two_cpus():
 
 
 def keep_busy(context, cpu):
-    """By somebody who is not recorded and steps back for everybody: an idle CPU's timer may be quiet anyway."""
-    def settle():
+    """Keeps the CPU busy with a non-target at the lowest priority: the timer of an idle CPU may be stopped."""
+    def wait_until_idle():
         os.sched_setaffinity(0, {cpu})
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
-    context.start(context.workload("burn", threads=1, cpus=1, ms=10**6), preexec_fn=settle)
+    context.start(context.workload("burn", threads=1, cpus=1, ms=10**6), preexec_fn=wait_until_idle)
 
 
 def ticks(cost):
-    """How often the kernel ran the program that samples."""
+    """Returns how often the kernel ran the sampling program."""
     return int(re.search(r"^on_tick +(\d+) ", cost, re.M)[1])
 
 
@@ -111,7 +111,7 @@ def test_waited_for(context):
 
 
 def test_joined(context):
-    """Who enters a recorded cgroup is sampled, where ticks rest too."""
+    """A process that enters a recorded cgroup is sampled, also on CPUs whose ticks are stopped."""
     needs_two_cpus()
     enters_ms, stays_ms = REST_MS + context.random.randint(500, 800), context.random.randint(400, 700)
     capture, truth = context.path("c.wp"), context.path("truth")
@@ -123,7 +123,7 @@ def test_joined(context):
         left.callback(context.close, True)
         recorder = context.start([WALLPROF, "record", "-q", "-o", capture, "--cgroup", group, "-d",
                                   f"{enters_ms + stays_ms + 1000}ms"])
-        deadline = time.monotonic() + context.patience_s
+        deadline = time.monotonic() + context.timeout_s
         while not capture.exists():
             check(time.monotonic() < deadline and recorder.poll() is None, "the recording did not begin")
             time.sleep(0.01)
@@ -131,8 +131,8 @@ def test_joined(context):
         time.sleep(enters_ms / 1000)
         (group / "cgroup.procs").write_text(str(target.pid))
         joined = time.monotonic_ns()
-        check(target.wait(timeout=context.patience_s) == 0, "the target failed")
-        check(recorder.wait(timeout=context.patience_s) == 0, "the recording failed")
+        check(target.wait(timeout=context.timeout_s) == 0, "the target failed")
+        check(recorder.wait(timeout=context.timeout_s) == 0, "the recording failed")
     report = json.loads(context.wallprof("report", "--json", capture).stdout)
     [thread] = json.loads(truth.read_text())["threads"]
     [(_, _, end)] = thread["waits"]

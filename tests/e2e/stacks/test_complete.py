@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Of programs as they are installed, 99.5 % of all user stacks reach where they begin."""
+"""99.5 % of all user stacks of installed programs are complete."""
 import distro_programs
 from stack_completeness import check_complete, measure
 from harness import Profile, check, expect_failure

@@ -41,11 +41,11 @@ FIXTURES = (
     Fixture(("unwind-tasks", "cloned", "50", "10"), "cloned_main"),
     # The parent while it waits for its child, its return address in a register; and the child.
     Fixture(("unwind-tasks", "vforks", "20", "20"), "vfork_once", settings="catch vfork"),
-    Fixture(("unwind-tasks", "vforks", "100", "5"), "vfork_child", until="told_spin",
+    Fixture(("unwind-tasks", "vforks", "100", "5"), "vfork_child", until="announce_spin",
             settings="set follow-fork-mode child"),
-    # Of a program that is gone: wallprof's walk finds its tables in its memory, the others are told
+    # The program's file is gone: wallprof's walk finds the tables in its memory, the others are given
     # of the file that it is a copy of.
-    Fixture(("unwind-tasks", "deleted", "300", "1", "cores/copy"), "deleted", until="told_spin"),
+    Fixture(("unwind-tasks", "deleted", "300", "1", "cores/copy"), "deleted", until="announce_spin"),
 )
 
 
@@ -60,7 +60,7 @@ def make_cores(context, fixture, command):
 
 
 def walk_core(program, core, other=None):
-    """What libdwfl and wallprof's walk (of another core) have in common; the walks; and what differs."""
+    """Returns what libdwfl's walk and wallprof's (of another core) have in common; the walks; and what differs."""
     done = subprocess.run([ORACLE, "--core", program, core, other or core], capture_output=True, text=True,
                           errors="replace", timeout=GIVE_UP_S)
     check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
@@ -73,7 +73,7 @@ def walk_core(program, core, other=None):
 
 
 def read_by_gdb(context, program, core, walks):
-    """As run_gdb() has stops: gdb's stack and wallprof's of each thread."""
+    """Returns gdb's stack and wallprof's of each thread, in the form of run_gdb()."""
     read = run_gdb(context, program, core)
     check({thread["tid"] for thread in read} == set(walks), f"gdb has other threads: {read}")
     return [{**thread, **walks[thread["tid"]]} for thread in read]

@@ -6,7 +6,7 @@ They have no build id, so its checksum decides whether a debug file is theirs.
 import os
 import re
 
-from chains import check_told
+from chains import check_reported
 from harness import ROOT, check, expect_failure, needs_command
 from libraries import FLAGS
 from object_files import run
@@ -52,32 +52,32 @@ UNUSED = re.compile(r"unwind tables: 1 files lack call frame information, and th
 WHY = re.compile(r"the debug file of (\S+) is not used for its unwind table: from another build")
 
 
-def check_told_unused(said, program):
-    """That a debug file was not used is told to everyone, and to whom asks, of which program."""
-    check(UNUSED.search(said), f"not told: {said}")
-    check(WHY.findall(said) == [str(program)], f"not told of {program}: {said}")
+def check_reported_unused(said, program):
+    """A warning reports that a debug file was not used; with -v it names the program."""
+    check(UNUSED.search(said), f"not reported: {said}")
+    check(WHY.findall(said) == [str(program)], f"not reported for {program}: {said}")
 
 
 def test_by_link(context):
     for stripped, place in (("gaps", ".debug"), ("nothing", "")):
         program, _, _ = make_split(context, stripped, place)
-        profile, told, said = recursion(context, program)
-        check_all(profile, told)
-        check_depth(profile, told, 20)
-        expect_failure(check_told_unused, said, program)
+        profile, reported, said = recursion(context, program)
+        check_all(profile, reported)
+        check_depth(profile, reported, 20)
+        expect_failure(check_reported_unused, said, program)
 
 
 def test_wrong_checksum(context):
-    """One of another build is told and not used: where code cannot be followed the stacks are cut, as without it."""
+    """A debug file of another build is reported and not used: stacks are cut where code cannot be followed."""
     program, debug, _ = make_split(context, "gaps", options=("-DUNFOLLOWED",))
     spoil(debug)
-    profile, told, said = recursion(context, program)
-    verdict = check_told(profile, told, Roots(profile), marked_share=1, wanted=())
+    profile, reported, said = recursion(context, program)
+    verdict = check_reported(profile, reported, Roots(profile), marked_share=1, wanted=())
     check(sum(verdict.marked.values()) > 0 and not verdict.exact,
           f"a debug file of another build was used: {verdict}")
-    check_told_unused(said, program)
+    check_reported_unused(said, program)
     debug.unlink()
-    expect_failure(check_told_unused, recursion(context, program)[2], program)
+    expect_failure(check_reported_unused, recursion(context, program)[2], program)
 
 
 # ---- wallprof doctor --unwind ----
@@ -86,7 +86,7 @@ ROW = re.compile(r"^ *([\d.]+)% +([\d.]+)% +\d+ +\d+ +([\d.]+)% +[\d.]+% +[\d.]+
 
 
 def doctor(context, program):
-    """How much of the code is covered by tables, in %, and what is said of the object."""
+    """Returns how much of the code tables cover, in %, and what is printed about the object."""
     text = context.wallprof("doctor", "--unwind", program).stdout
     rows = ROW.findall(text)
     check(len(rows) == 1, f"doctor says: {text}")
@@ -106,7 +106,7 @@ def described(path):
 
 
 def check_coverage(covered, alone, share):
-    """What the debug file adds is what it describes; some padding between functions besides."""
+    """The debug file adds the code that it describes, and some padding between functions."""
     check(share <= covered - alone <= share + 10,
           f"{covered} % covered with it, {alone} % without, of {share:.2f} % it has the rules")
 
@@ -120,13 +120,13 @@ def test_doctor(context):
     check(abs(covered - whole_covered) < 0.02, f"{covered} % with it, {whole_covered} % before it was split")
     spoil(debug)
     alone, said = doctor(context, program)
-    check(said.startswith(f"{program}; {debug} is not used: "), f"not told: {said}")
+    check(said.startswith(f"{program}; {debug} is not used: "), f"not reported: {said}")
     check_coverage(covered, alone, described(whole))
     expect_failure(check_coverage, alone, alone, described(whole))
     os.truncate(debug, (2 << 30) + 1)
     _, said = doctor(context, program)
     check(said == f"{program}; {debug} is not used: larger than 2 GiB, too large to read for "
-                  "its checksum", f"not told: {said}")
+                  "its checksum", f"not reported: {said}")
     debug.rename(debug.with_name("other"))
     check(doctor(context, program) == (alone, str(program)), "a debug file that is not there")
 
@@ -135,7 +135,7 @@ def test_doctor_of_a_process(context):
     """The same of what a process maps, by the paths that it has."""
     program, debug, _ = make_split(context, "nothing")
     process = context.start([program, "recursion", "20000", "20"],
-                            env={"WALLPROF_TOLD": str(context.path("told"))})
+                            env={"WALLPROF_ANNOUNCE": str(context.path("announced"))})
     text = context.wallprof("doctor", "--unwind", process.pid).stdout
     check(f"  {program}, with {debug}\n" in text, f"doctor says: {text}")
     spoil(debug)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Go programs, stripped or not: stacks against what Go's own run-time system tells of them.
+"""Go programs, stripped or not: stacks against those of Go's own run-time system.
 
 They have no .eh_frame, and what is in distributions no symbols, either.
 """
@@ -10,21 +10,21 @@ import re
 from collections import Counter, namedtuple
 
 from chains import SLACK_NS, events_of
-from harness import MS, ROOT, Profile, Untimely, check, expect_failure, needs_command, read_report
+from harness import (MS, ROOT, Profile, TimingFailure, check, expect_failure, needs_command, read_report)
 from object_files import run
 
 HOST_ONLY = "it needs Go"
 UNTIMED = True
 SOURCES = ROOT / "tests" / "workloads" / "go"
 STRIPPED = ("-ldflags", "-s -w")
-# As Fedora builds its packages: another linker, and Go's table has no section of its own.
+# Fedora builds its packages like this: with another linker, and Go's table has no section of its own.
 EXTERNAL = ("-buildmode=pie", "-ldflags", "-linkmode=external -s -w")
 WHOLE_SHARE = 0.99
 TICK_NS = 2 * MS
-# Where Go's run-time system is on a stack of its own.
+# Functions in which Go's run-time system is on a stack of its own.
 ELSEWHERE = {"runtime.exitsyscall", "runtime.gopreempt_m", "runtime.goschedImpl", "runtime.mcall", "runtime.morestack",
              "runtime.preemptPark", "runtime.systemstack"}
-# Where Go's stacks begin.
+# Functions in which Go's stacks begin.
 ROOTS = {"runtime.goexit", "runtime.mcall", "runtime.gopreempt_m", "runtime.goschedImpl", "runtime.preemptPark",
          "runtime.mstart", "runtime.rt0_go", "runtime.clone", "_rt0_amd64", "_rt0_amd64_linux", "clone3", "_start"}
 
@@ -40,18 +40,18 @@ def build(context, name, *options):
 
 
 def record(context, program, *arguments):
-    """Profile, report, and the lines that the program told."""
-    told, output = context.path("told"), context.path("p.json.gz")
-    told.unlink(missing_ok=True)
+    """Returns the profile, the report, and the lines that the program wrote."""
+    reported, output = context.path("announced"), context.path("p.json.gz")
+    reported.unlink(missing_ok=True)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", program, *arguments,
-                     env={**os.environ, "WALLPROF_TOLD": str(told)})
-    lines = told.read_text().splitlines() if told.exists() else []
+                     env={**os.environ, "WALLPROF_ANNOUNCE": str(reported)})
+    lines = reported.read_text().splitlines() if reported.exists() else []
     report = read_report(context, f"{output}.capture")
     return Profile.load(output), report, [json.loads(line) for line in lines]
 
 
 class Stacks:
-    """Of a profile, with inlined calls and lines, the innermost first."""
+    """Stacks of a profile, with inlined calls and lines, the innermost first."""
 
     def __init__(self, profile):
         self.shared = profile.data["shared"]
@@ -75,18 +75,18 @@ class Stacks:
 
 
 def plain(name):
-    """As Go prints it: without types that a function is made for, and how it is called."""
+    """Returns the name as Go prints it: without type arguments and the kind of call."""
     return re.sub(r"\.abi(0|internal)$", "", re.sub(r"\[.*\]", "[...]", name))
 
 
 def is_same(got, wanted, kind):
-    """The innermost one is in the line that it told from only if it waits there."""
+    """The innermost frame has the line of the call to report() only if the thread waits there."""
     lines = [wanted["line"]] if kind == "sleep" or got.name != "main.spin" else [got.line]
     return (plain(got.name), got.path) == (wanted["function"], wanted["file"]) and got.line in lines
 
 
 def judge(frames, interval):
-    """"right" if, from the function that told on, the stack is what Go's run-time system has, which
+    """"right" if, from the function that reported on, the stack is what Go's run-time system has, which
     leaves out the functions that the compiler makes to call others by. "elsewhere": the thread is not
     in that function, for a goroutine that computes is stopped now and then, and waits for its turn
     when a system call is over."""
@@ -101,12 +101,12 @@ def judge(frames, interval):
     return "right" if same else "wrong"
 
 
-def compare(profile, told):
-    """(Counter of events by what judge() says and what was told, list of those that are wrong)."""
+def compare(profile, reported):
+    """(Counter of events by what judge() says and what was reported, list of those that are wrong)."""
     stacks, events, wrong = Stacks(profile), Counter(), []
-    offset = max(i["offset_ns"] for i in told) - profile.start_ns
+    offset = max(i["offset_ns"] for i in reported) - profile.start_ns
     for thread in profile.threads:
-        mine = sorted((i for i in told if i["tid"] == thread.tid), key=lambda i: i["begin_ns"])
+        mine = sorted((i for i in reported if i["tid"] == thread.tid), key=lambda i: i["begin_ns"])
         starts = [i["begin_ns"] + offset for i in mine]
         for sample, event, at in events_of(thread):
             number = bisect.bisect_right(starts, at) - 1
@@ -123,12 +123,12 @@ def compare(profile, told):
     return events, wrong
 
 
-def check_told(profile, told):
-    events, wrong = compare(profile, told)
+def check_reported(profile, reported):
+    events, wrong = compare(profile, reported)
     check(not wrong, f"{events}: {wrong[:1]}")
     if events["right", "tick", "spin"] <= events["elsewhere", "tick", "spin"]:
-        raise Untimely(f"hardly a tick: {events}")
-    sleeps = len([i for i in told if i["kind"] == "sleep"])
+        raise TimingFailure(f"hardly a tick: {events}")
+    sleeps = len([i for i in reported if i["kind"] == "sleep"])
     # One that a signal ends at once is none: Go stops goroutines by signals.
     check(events["right", "switch", "sleep"] > sleeps / 2 > 0, f"{sleeps} sleeps, {events}")
 
@@ -146,7 +146,7 @@ def check_roots(profile, roots):
 def check_whole(report):
     stacks = report["stacks"]
     check(stacks["walked"] > 100, f"only {stacks['walked']} stacks")
-    # Who called is not known while a goroutine's stack is made larger, which this program does often.
+    # The callers are not known while a goroutine's stack is made larger, which this program does often.
     grown = stacks["results"]["unsupported_rule"]
     check(grown < 0.05 * stacks["walked"] and
           stacks["whole"] + grown >= WHOLE_SHARE * stacks["walked"],
@@ -154,7 +154,7 @@ def check_whole(report):
 
 
 def check_spawns(profile, rounds, wanted="main.spawn"):
-    """Who waits for a program to begin is in a function whose return address is in a register."""
+    """A thread that waits for a program to begin is in a function whose return address is in a register."""
     stacks = Stacks(profile)
     waits = [[plain(f.name) for f in stacks.of(s)] for t in profile.threads for s in t.data["samples"]["stack"]]
     waits = [names for names in waits if "syscall.rawVforkSyscall" in names and "schedule" in names]
@@ -163,13 +163,13 @@ def check_spawns(profile, rounds, wanted="main.spawn"):
 
 
 def check_names(report):
-    """What reads the names of an honest program does nothing that is not allowed."""
-    told = [note for note in report["notes"] if "callers" in note]
-    check(not told, f"{told}")
+    """The sandboxed reader of a well-formed program's names makes only allowed system calls."""
+    reported = [note for note in report["notes"] if "callers" in note]
+    check(not reported, f"{reported}")
 
 
-def altered(told, change):
-    return [{**i, "frames": [change(dict(f)) for f in i["frames"]]} for i in told]
+def altered(reported, change):
+    return [{**i, "frames": [change(dict(f)) for f in i["frames"]]} for i in reported]
 
 
 def next_line(frame):
@@ -185,17 +185,17 @@ def renamed(frame):
 def check_program(context, *options):
     program = build(context, "callers", *options)
     rounds, ms = context.random.randint(2, 6), context.random.randint(15, 40)
-    profile, report, told = record(context, program, rounds, ms)
-    check_told(profile, told)
+    profile, report, reported = record(context, program, rounds, ms)
+    check_reported(profile, reported)
     check_whole(report)
     check_roots(profile, ROOTS)
     check_spawns(profile, rounds)
     check_names(report)
     expect_failure(check_spawns, profile, rounds, "main.spawned")
     expect_failure(check_roots, profile, ROOTS - {"runtime.goexit"})
-    expect_failure(check_told, profile, altered(told, next_line))
-    expect_failure(check_told, profile, altered(told, renamed))
-    expect_failure(check_told, profile, [{**i, "frames": i["frames"][:-1]} for i in told])
+    expect_failure(check_reported, profile, altered(reported, next_line))
+    expect_failure(check_reported, profile, altered(reported, renamed))
+    expect_failure(check_reported, profile, [{**i, "frames": i["frames"][:-1]} for i in reported])
 
 
 def test_stripped(context):

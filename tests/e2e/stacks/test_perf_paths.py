@@ -45,7 +45,7 @@ def path_of(names):
 
 
 def perf_paths(context, command, name):
-    """Of the user stacks that perf has."""
+    """The shares of the user stacks that perf has."""
     data = context.path(name)
     # Without build ids: perf 6.1 may smash its stack over them.
     run = subprocess.run(["perf", "record", "-q", "--no-buildid", "--no-buildid-cache", "-o", data, "-e",
@@ -70,7 +70,7 @@ def short(symbol, library):
 
 
 def wallprof_paths(context, command):
-    """Of its ticks in user mode."""
+    """The shares of wallprof's ticks in user mode."""
     output, paths = context.path("p.json.gz"), Counter()
     context.wallprof("-q", *STACKS, "-F", FREQUENCY, "-o", output, "--", *command)
     profile = Profile.load(output)
@@ -91,7 +91,7 @@ def check_as_near(ours, perfs):
 
 
 def without_a_frame(paths):
-    """As if each path's second function from within were lost."""
+    """Returns the paths without the second innermost function of each."""
     lost = Counter()
     for path, n in paths.items():
         lost[path[:-2] + path[-1:]] += n

@@ -2,9 +2,9 @@
 """A stack that is taken for the last one of its thread is that one.
 
 User stacks: two processes wait at one place, on one stack pointer, called by chance from two
-functions; the third argument of read(2), which the kernel told, says from which. Kernel stacks:
+functions; the third argument of read(2), which the kernel recorded, says from which. Kernel stacks:
 they wait by one instruction for one of five kinds of things, which the call's number and that
-argument tell.
+argument say which.
 """
 import bisect
 import re
@@ -13,8 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from capture_reader import FROM_COPY, STACK, SWITCH, SWITCH_PREV, records
-from harness import (IN_GUEST, WORKLOADS, check, expect_failure, host_only, is_long,
-                     needs_command)
+from harness import IN_GUEST, WORKLOADS, check, expect_failure, host_only, is_long, needs_command
 
 ROUNDS = 30_000 if IN_GUEST else 1_000_000 if is_long() else 100_000
 READ, POLL, EPOLL_WAIT = 0, 7, 232
@@ -107,8 +106,8 @@ def check_functions(waits, rounds):
     check(not wrong, f"wrong kernel stacks: {wrong}")
 
 
-def known_again(said):
-    """How many (user, kernel) stacks were not walked."""
+def memo_hits(said):
+    """Returns how many (user, kernel) stacks were not walked."""
     found = re.search(r"(\d+) user stacks and (\d+) kernel stacks were not walked again", said)
     check(found, f"nothing of stacks that repeat: {said}")
     return int(found[1]), int(found[2])
@@ -116,14 +115,14 @@ def known_again(said):
 
 @host_only("setarch is not in the guests")
 def test_little_above_main(context):
-    """Where the environment is empty and nothing is at random, the stack ends just behind its
+    """If the environment is empty and nothing is at random, the stack ends just behind its
     outermost frame."""
     needs_command("setarch")
     rounds = ROUNDS // 10
     done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "dwarf", "-o",
                             context.path("capture"), "--", "setarch", "-R", "env", "-i",
                             WORKLOADS / "kernel-again", rounds, 1)
-    user, _ = known_again(done.stderr)
+    user, _ = memo_hits(done.stderr)
     check(user > rounds / 2, f"{user} user stacks of {2 * rounds} waits were known again")
 
 
@@ -131,7 +130,7 @@ def test_kernel_stacks(context):
     rounds, capture = ROUNDS // 2, context.path("capture")
     done = context.wallprof("record", "-v", "--defer-symbols", "-o", capture, "--",
                             WORKLOADS / "kernel-again", rounds, context.random.randint(1, 1 << 30))
-    user, kernel = known_again(done.stderr)
+    user, kernel = memo_hits(done.stderr)
     check(min(user, kernel) > rounds / 10,
           f"{user} user and {kernel} kernel stacks of {rounds} waits were known again")
     waits = kernel_waits_of(capture, Symbols())

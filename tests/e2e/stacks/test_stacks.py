@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How user stacks end, by the report, beside the capture's own records."""
+"""The report's ends of user stacks are those of the capture's records."""
 import json
 import struct
 import subprocess
@@ -23,7 +23,7 @@ def records(capture):
 
 
 def count_references(capture):
-    """How the user stacks end that the window's ticks and switch-outs refer to."""
+    """Counts the ends of the user stacks that the window's ticks and switch-outs refer to."""
     window, references, results = {}, [], {}
     for kind, flags, ns, data in records(capture):
         if kind == WINDOW:
@@ -46,18 +46,18 @@ def extra(profile, label):
 
 def check_counts(stacks, counts, orphans):
     """orphans: so many ticks have no place in the timeline; they are not counted."""
-    told = stacks["results"]
+    reported = stacks["results"]
     check(0 <= sum(counts.values()) - stacks["walked"] <= orphans,
           f"{stacks['walked']} stacks walked; the capture refers to {sum(counts.values())}")
     for name, result in (("frame_pointers", FRAME_POINTERS), ("too_deep", TRUNCATED),
                          ("lost", "lost")):
-        check(0 <= counts[result] - told[name] <= orphans,
-              f"{told[name]} {name}; there are {counts[result]}")
-    check(sum(told.values()) == stacks["walked"], "results that are not those of the stacks")
+        check(0 <= counts[result] - reported[name] <= orphans,
+              f"{reported[name]} {name}; there are {counts[result]}")
+    check(sum(reported.values()) == stacks["walked"], "results that are not those of the stacks")
     by_object = Counter()
     for part in stacks["objects"]:
         by_object.update(part["results"])
-    check({k: n for k, n in told.items() if n} == dict(by_object),
+    check({k: n for k, n in reported.items() if n} == dict(by_object),
           "the objects' results do not add up to all")
 
 
@@ -94,7 +94,7 @@ def check_32_bit(report, rounds):
 
 @host_only("it needs a compiler")
 def test_32_bit_code(context):
-    """What is not walked is told apart, by its first frame and the reason."""
+    """Stacks that are not walked are counted separately, by first frame and reason."""
     needs_command("gcc")
     program, capture = context.path("code-32"), context.path("capture")
     rounds = context.random.randint(20, 40)

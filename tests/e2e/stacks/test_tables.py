@@ -7,11 +7,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import (WALLPROF, check, expect_failure, host_only, needs_command, needs_root,
-                     wait_until)
+from harness import (WALLPROF, check, expect_failure, host_only, needs_command, needs_root, wait_until)
 
 BPFTOOL = "/usr/sbin/bpftool"
-# What the walk runs through for each frame; what the kernel is asked for in between is apart.
+# The memory that the walk reads for each frame, without the calls of helpers in between.
 WALK = ("unwind_walk", "unwind_step", "find_in_run", "find_in_seeds", "find_rule", "read_word")
 MISS = "find_by_vma"
 # Calls of helpers that look something up in a map, as the kernel prints what it runs.
@@ -33,7 +32,7 @@ def recorder_of(context, *arguments):
 
 
 def ids_of(pid, what):
-    """Of the programs or maps that a process holds: {name: id}, from its descriptors."""
+    """Returns {name: id} of the programs or maps that a process holds, from its descriptors."""
     found = {}
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
         try:
@@ -126,7 +125,7 @@ def check_processes(recorder, wanted):
 
 @host_only("bpftool is not in the guests")
 def test_nothing_is_left_of_processes(context):
-    """What was forked, executed and ended leaves nothing in the kernel's maps."""
+    """Processes that were forked, executed and ended leave nothing in the BPF maps."""
     needs_root()
     rounds = context.random.randint(50, 100)
     script = f'read go; for i in $(seq {rounds}); do /bin/true; (:); done; read go; exec sleep 100'

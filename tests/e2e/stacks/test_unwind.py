@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stacks of programs without frame pointers are the chains of calls that these know of.
 
-Every tick and every switch-out within what a workload told (tests/workloads/common/announce.h) is compared
+Every tick and every switch-out within what a workload announced (tests/workloads/common/announce.h) is compared
 from the outermost function to the innermost.
 """
 import os
 import re
 import subprocess
 
-from chains import Told, check_told, compare
+from chains import Announcements, check_reported, compare
 from harness import (GIVE_UP_S, ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, hit, host_only,
                      needs_command, needs_root)
 from libraries import FLAGS, make_library, make_many, make_thrower
@@ -21,12 +21,12 @@ STACKS = ("--stacks", "dwarf")
 
 
 def record_verbosely(context, program, *arguments):
-    """The profile of a command, what it told, and what wallprof said."""
-    path, output = context.path("told"), context.path("p.json.gz")
+    """Returns the profile of a command, what it announced, and what wallprof printed."""
+    path, output = context.path("announced"), context.path("p.json.gz")
     path.unlink(missing_ok=True)
     done = context.wallprof("-v", *STACKS, "-o", output, "--", program, *arguments,
-                            env={**os.environ, "WALLPROF_TOLD": str(path)})
-    return Profile.load(output), Told(path), done.stderr
+                            env={**os.environ, "WALLPROF_ANNOUNCE": str(path)})
+    return Profile.load(output), Announcements(path), done.stderr
 
 
 def record(context, program, *arguments):
@@ -39,35 +39,35 @@ def longer(chain):
     return f"{first} other {rest}"
 
 
-def check_all(profile, told, **settings):
+def check_all(profile, reported, **settings):
     """The check, and that it fails for each altered truth."""
     roots = Roots(profile)
-    verdict = check_told(profile, told, roots, **settings)
+    verdict = check_reported(profile, reported, roots, **settings)
     copies_share = settings.get("copies_share", 0.0)
     for alter in (longer, lambda chain: chain.partition(" ")[2]):
-        expect_failure(check_told, profile, told.altered(alter), roots, copies_share=copies_share)
+        expect_failure(check_reported, profile, reported.altered(alter), roots, copies_share=copies_share)
     return verdict
 
 
 def calls(context, mode, *depth, program=WORKLOADS / "unwind-calls", **settings):
-    profile, told = record(context, program, mode, hit(context.random.randint(20, 60)), *depth)
-    return check_all(profile, told, **settings), profile
+    profile, reported = record(context, program, mode, hit(context.random.randint(20, 60)), *depth)
+    return check_all(profile, reported, **settings), profile
 
 
-def check_depth(profile, told, depth):
+def check_depth(profile, reported, depth):
     """Frames are counted, so one more or one less is wrong."""
     roots = Roots(profile)
     for other in (depth - 1, depth + 1):
-        expect_failure(check_told, profile,
-                       told.altered(lambda c: c.replace(f"*{depth}", f"*{other}")), roots)
+        expect_failure(check_reported, profile,
+                       reported.altered(lambda c: c.replace(f"*{depth}", f"*{other}")), roots)
 
 
 def test_recursion(context):
     for depth in (20, 200):
-        profile, told = record(context, WORKLOADS / "unwind-calls", "recursion",
-                               hit(context.random.randint(20, 60)), depth)
-        check_all(profile, told)
-        check_depth(profile, told, depth)
+        profile, reported = record(context, WORKLOADS / "unwind-calls", "recursion",
+                                   hit(context.random.randint(20, 60)), depth)
+        check_all(profile, reported)
+        check_depth(profile, reported, depth)
 
 
 def test_noreturn_tail(context):
@@ -106,8 +106,8 @@ def test_vdso(context):
 def test_signal_on_another_stack(context):
     """Until the program's table is made, the recorder has a copy of the stack to walk: that of the signal, which ends
     where the stack that was interrupted is another. On a busy machine that takes some of the handler's first sleeps."""
-    profile, told = record(context, WORKLOADS / "unwind-signal", context.random.randint(3, 9), 30)
-    check_all(profile, told, copies_share=0.1)
+    profile, reported = record(context, WORKLOADS / "unwind-signal", context.random.randint(3, 9), 30)
+    check_all(profile, reported, copies_share=0.1)
 
 
 def test_static_program(context):
@@ -129,7 +129,7 @@ def test_musl(context):
 
 @host_only("it needs a compiler")
 def test_linked_by_lld(context):
-    """Its segments share pages of the file: which of two a mapping is of has to be told."""
+    """Its segments share pages of the file: the mapping alone does not say which segment it is of."""
     for command in ("clang", "ld.lld"):
         needs_command(command)
     program = context.path("by-lld")
@@ -137,16 +137,16 @@ def test_linked_by_lld(context):
         "-fno-optimize-sibling-calls", "-fuse-ld=lld", SOURCES / "stacks/unwind-calls.c",
         f"-I{SOURCES}/common", SOURCES / "common/announce.c", "-o", program)
     ms = context.random.randint(5, 15)
-    profile, told = record(context, "sh", "-c",
-                           f"for i in 1 2 3 4 5 6 7 8; do {program} recursion {ms} 20; done")
-    check_all(profile, told)
+    profile, reported = record(context, "sh", "-c",
+                               f"for i in 1 2 3 4 5 6 7 8; do {program} recursion {ms} 20; done")
+    check_all(profile, reported)
 
 
 def tasks(context, mode, count, *path, ms=None, **settings):
-    profile, told = record(context, WORKLOADS / "unwind-tasks", mode,
-                           ms or context.random.randint(5, 20), count, *path)
-    check_all(profile, told, **settings)
-    return profile, told
+    profile, reported = record(context, WORKLOADS / "unwind-tasks", mode,
+                               ms or context.random.randint(5, 20), count, *path)
+    check_all(profile, reported, **settings)
+    return profile, reported
 
 
 def test_threads(context):
@@ -159,22 +159,22 @@ def test_cloned_threads(context):
 
 def test_vfork(context):
     """The child on its parent's stack, and the parent that waits for it."""
-    _, told = tasks(context, "vforks", context.random.randint(8, 20))
-    check({"wait", "spin", "sleep"} == {i["kind"] for i in told.intervals}, "a kind is missing")
+    _, reported = tasks(context, "vforks", context.random.randint(8, 20))
+    check({"wait", "spin", "sleep"} == {i["kind"] for i in reported.intervals}, "a kind is missing")
 
 
 def test_fork_storm(context):
-    # Who is hit by no tick has all its time at its switch-outs: so long that each is hit.
-    _, told = tasks(context, "storm", fewer(context.random.randint(100, 200)), ms=5)
-    check(len({i["pid"] for i in told.intervals}) > 10, "no storm")
+    # A process without a tick has all its time at its switch-outs: each runs long enough for a tick.
+    _, reported = tasks(context, "storm", fewer(context.random.randint(100, 200)), ms=5)
+    check(len({i["pid"] for i in reported.intervals}) > 10, "no storm")
 
 
 def test_exec_in_place(context):
     """Many images one after another in one process."""
     count = fewer(context.random.randint(60, 120))
-    _, told = tasks(context, "execs", count, ms=2)
-    check(len({i["pid"] for i in told.intervals}) == 1, "in several processes")
-    check(len(told.intervals) == 2 * count, f"{len(told.intervals)} intervals, not {2 * count}")
+    _, reported = tasks(context, "execs", count, ms=2)
+    check(len({i["pid"] for i in reported.intervals}) == 1, "in several processes")
+    check(len(reported.intervals) == 2 * count, f"{len(reported.intervals)} intervals, not {2 * count}")
 
 
 def test_number_used_again(context):
@@ -182,8 +182,8 @@ def test_number_used_again(context):
     needs_root()
     if not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK):
         raise Skip("this kernel gives no numbers on demand")
-    _, told = tasks(context, "reused", fewer(40), WORKLOADS / "unwind-static", ms=3)
-    numbers = told.values["number"]
+    _, reported = tasks(context, "reused", fewer(40), WORKLOADS / "unwind-static", ms=3)
+    numbers = reported.values["number"]
     again = sum(a == b for a, b in zip(numbers, numbers[1:]))
     check(again > len(numbers) / 4, f"hardly a number was used again: {numbers}")
 
@@ -197,26 +197,26 @@ def test_deleted_program(context):
 @host_only("it needs a compiler")
 def test_exceptions(context):
     """The stack of the unwinder itself while it runs, through 20 frames and back."""
-    profile, told = record(context, make_thrower(context.folder), context.random.randint(200, 400), 20)
-    check_all(profile, told, wanted=("tick",), marked_share=0.01)
-    check(told.values["thrown"][0] > 100, "hardly an exception")
+    profile, reported = record(context, make_thrower(context.folder), context.random.randint(200, 400), 20)
+    check_all(profile, reported, wanted=("tick",), marked_share=0.01)
+    check(reported.values["thrown"][0] > 100, "hardly an exception")
 
 
 def test_jit_with_frames(context):
-    """Where there is no table a frame pointer helps, and the stack says that it was guessed."""
-    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frame", hit(40))
+    """Without a table a frame pointer is used, and the stack says that it was guessed."""
+    profile, reported = record(context, WORKLOADS / "unwind-calls", "jit-frame", hit(40))
     roots = Roots(profile)
-    verdict = check_told(profile, told, roots, marked_share=1, wanted=())
+    verdict = check_reported(profile, reported, roots, marked_share=1, wanted=())
     check(sum(verdict.marked.values()) > 0 and not verdict.exact, f"not guessed: {verdict}")
     check(all("run_made" in stack for stack in verdict.cut), f"not guessed: {verdict.cut}")
-    expect_failure(check_told, profile, told.altered(lambda c: c.replace("run_made", "main")),
+    expect_failure(check_reported, profile, reported.altered(lambda c: c.replace("run_made", "main")),
                    roots, 1, ())
 
 
 def test_jit_without_frames(context):
-    """Nobody knows the caller: the stack ends there, and says so."""
-    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frameless", hit(40))
-    verdict = compare(profile, told, Roots(profile))
+    """The caller is unknown: the stack ends there, and says so."""
+    profile, reported = record(context, WORKLOADS / "unwind-calls", "jit-frameless", hit(40))
+    verdict = compare(profile, reported, Roots(profile))
     check(sum(verdict.marked.values()) > 0, "no stack was taken")
     check(not verdict.exact and not any(": no such chain" in w for w in verdict.wrong),
           f"a stack that cannot be known is given as whole: {verdict.wrong[:3]}")
@@ -232,15 +232,15 @@ def test_dlopen_churn(context):
     rounds = context.random.randint(150, 250)
     libraries = [make_library(context.folder, "first", context.random.randrange(100, 1000, 16)),
                  make_library(context.folder, "second", context.random.randrange(2000, 3000, 16))]
-    profile, told = record(context, WORKLOADS / "unwind-dlopen", rounds, 0, *libraries)
-    addresses = told.values["address"]
+    profile, reported = record(context, WORKLOADS / "unwind-dlopen", rounds, 0, *libraries)
+    addresses = reported.values["address"]
     check(len(addresses) == 2 * rounds and len(set(addresses)) < rounds / 10,
           f"{len(set(addresses))} addresses of {len(addresses)} libraries")
-    verdict = check_all(profile, told, marked_share=0.5)
+    verdict = check_all(profile, reported, marked_share=0.5)
     print_lost("dlopen churn", verdict)
-    other = told.altered(lambda c: c.replace("first", "?").replace("second", "first")
-                         .replace("?", "second"))
-    expect_failure(check_told, profile, other, Roots(profile), 1)
+    other = reported.altered(lambda c: c.replace("first", "?").replace("second", "first")
+                             .replace("?", "second"))
+    expect_failure(check_reported, profile, other, Roots(profile), 1)
 
 
 DELAYS = re.compile(r"unwind tables: (\d+) mappings published with one after ([\d.]+) ms "
@@ -262,11 +262,11 @@ def check_delays(said, mapped):
 
 @host_only("it needs a compiler")
 def test_many_dlopens(context):
-    """300 libraries one after another; how many stacks come too early for a table is told."""
-    profile, told, said = record_verbosely(context, WORKLOADS / "unwind-dlopen", 1, 1,
-                                           *make_many(context.folder, context.random, 300))
-    check(len(set(told.values["address"])) == 300, "not 300 places")
-    print_lost("300 dlopens", check_all(profile, told, marked_share=0.5))
+    """300 libraries one after another; the number of stacks that come too early for a table is reported."""
+    profile, reported, said = record_verbosely(context, WORKLOADS / "unwind-dlopen", 1, 1,
+                                               *make_many(context.folder, context.random, 300))
+    check(len(set(reported.values["address"])) == 300, "not 300 places")
+    print_lost("300 dlopens", check_all(profile, reported, marked_share=0.5))
     check_delays(said, 300)
     expect_failure(check_delays, said, 600)
 
@@ -279,14 +279,14 @@ def print_lost(what, verdict):
 
 @host_only("it needs gdb")
 def test_judge(context):
-    """What is compared with: the stacks as the same programs tell them to a debugger."""
+    """The announced stacks are those that a debugger finds in the same programs."""
     needs_command("gdb")
-    path = context.path("told")
+    path = context.path("announced")
     done = subprocess.run(
         ["gdb", "-q", "-batch", "-nx", "-ex", "set startup-with-shell off", "-ex",
          "set debuginfod enabled off", "-ex",
-         "break told_spin", "-ex", "run", "-ex", "bt", "--args", WORKLOADS / "unwind-calls",
+         "break announce_spin", "-ex", "run", "-ex", "bt", "--args", WORKLOADS / "unwind-calls",
          "recursion", "1", "20"], capture_output=True, text=True, timeout=GIVE_UP_S,
-        env={**os.environ, "WALLPROF_TOLD": str(path)})
+        env={**os.environ, "WALLPROF_ANNOUNCE": str(path)})
     check(done.stdout.count(" recurse (") == 20 and " recursion (" in done.stdout,
           f"gdb sees another chain: {done.stdout[-2000:]}")

@@ -7,7 +7,7 @@ import subprocess
 from collections import Counter
 
 import distro_programs
-from harness import BUILD, ROOT, WORKLOADS, check, expect_failure, is_long, needs_command, needs_root
+from harness import (BUILD, ROOT, WORKLOADS, check, expect_failure, is_long, needs_command, needs_root)
 
 HOST_ONLY = "it needs the programs"
 UNTIMED = True
@@ -29,7 +29,7 @@ def stop_by_libdwfl(context, command, stops, max_us, alter=0):
                                             max_us, alter, *command)],
                           capture_output=True, text=True, errors="replace", timeout=300,
                           cwd=context.folder,
-                          env={**os.environ, "WALLPROF_TOLD": str(context.path("told"))})
+                          env={**os.environ, "WALLPROF_ANNOUNCE": str(context.path("announced"))})
     check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
     return json.loads(done.stdout), done.stderr
 
@@ -44,7 +44,7 @@ def check_found(found, text, cut_share=0.0):
 
 
 def collect(stop, wanted, runs=10):
-    """What stop() finds in as many runs as that takes: some programs are over in no time."""
+    """Returns what stop() finds, in as many runs as needed: some programs end very soon."""
     total, texts = Counter(), []
     for _ in range(runs):
         found, text = stop()
@@ -75,7 +75,7 @@ def test_stock_by_libdwfl(context):
         found, text = collect(
             lambda: stop_by_libdwfl(context, make(context), 150, 6000), 150)
         print(f"# {name} against libdwfl: {dict(found)}", flush=True)
-        # What node makes at run time has no tables; of others, a few frames need a register
+        # Code that node makes at run time has no tables; a few frames of other programs need a register
         # that only the leaf has. How many are cut short in all is test_complete's.
         check_found(found, f"{name}: {text}", cut_share=1 if name == "node" else 0.03)
         stops += found["stops"]
@@ -132,7 +132,7 @@ def compare_with_gdb(stop):
 
 
 def check_gdb(stops, cut_share=0.03):
-    """As check_found(); how many are cut short in all is test_complete's."""
+    """Like check_found(); test_complete checks how many are truncated in all."""
     results = [compare_with_gdb(stop) for stop in stops]
     wrong = [stop for stop, result in zip(stops, results) if result is None]
     check(not wrong, f"{len(wrong)} of {len(stops)} differ: " + "\n".join(map(describe, wrong[:3])))
@@ -158,7 +158,7 @@ def run_gdb(context, *arguments, **settings):
     result = context.path("stops")
     environment = {**os.environ, "WALLPROF_ORACLE": str(ORACLE), "WALLPROF_RESULT": str(result),
                    "WALLPROF_SEED": str(context.random.random()), "SHELL": "/bin/sh",
-                   "WALLPROF_TOLD": str(context.path("told")),
+                   "WALLPROF_ANNOUNCE": str(context.path("announced")),
                    **{f"WALLPROF_{key.upper()}": str(value) for key, value in settings.items()}}
     done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-iex", "set libthread-db-search-path /",
                            "-x", ROOT / "tests/oracle/gdb_stops.py", *map(str, arguments)],

@@ -6,9 +6,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import (ABSOLUTE, MS, SHARE, WORKLOADS, Profile, Skip, by_state, check, check_close,
-                     check_timed, check_unexplained, expect_failure, host_only, needs_command,
-                     needs_root, unless_stolen, without_stolen)
+from harness import (ABSOLUTE, MS, SHARE, WORKLOADS, Profile, Skip, by_state, check, check_close, check_timed,
+                     check_unexplained, expect_failure, host_only, needs_command, needs_root, unless_stolen,
+                     without_stolen)
 
 UNTIMED = True
 NAMES = ("jit_first", "jit_second", "jit_third")
@@ -115,7 +115,7 @@ def test_perf_map(context):
 
 
 def check_lines(profile, truth):
-    """Every frame of a function has the line that the dump tells, and its source."""
+    """Every frame of a function has its line and source from the dump."""
     shared, seen = profile.data["shared"], set()
     frames, functions = shared["frameTable"], shared["funcTable"]
     for line, function in zip(frames["line"], frames["func"]):
@@ -140,7 +140,7 @@ def test_jitdump(context):
     run_jit(context, checks, dump=1)
 
 
-def test_jitdump_tells_times_apart(context):
+def test_jitdump_times(context):
     """Two functions at one address."""
     run_jit(context, check_all, dump=1, reuse=1)
 

@@ -5,8 +5,8 @@ import os
 import shutil
 import subprocess
 
-from harness import (MS, ROOT, Profile, Viewer, check, check_timed, expect_failure, needs_command,
-                     needs_root, read_report, unless_stolen, wait_until, without_stolen)
+from harness import (MS, ROOT, Profile, Viewer, check, check_timed, expect_failure, needs_command, needs_root,
+                     read_report, unless_stolen, wait_until, without_stolen)
 
 HOST_ONLY = "it needs a compiler"
 
@@ -27,7 +27,7 @@ def compile_with_lines(source, program, *options, cwd=None):
 
 
 class Lines:
-    """What the workload did, and where: the numbers of the lines that bear a remark."""
+    """The workload's calls and lines: the numbers of the lines with a marking comment."""
 
     def __init__(self, folder, truth):
         self.truth = json.loads(truth.read_text())
@@ -52,7 +52,7 @@ def run_lines(context, *options, seconds=1.0):
     output, truth = context.path("p.json.gz"), context.path("truth.json")
     for _ in range(6):
         context.wallprof("-q", "--keep-capture", "-o", output, "--", program, truth, *times)
-        # A switch that this kernel did not tell breaks the chain, and the only sleep may be it.
+        # A switch that this kernel did not trace breaks the chain, and the only sleep may be it.
         if read_report(context, f"{output}.capture")["contradictions"] == 0:
             break
     lines = Lines(context.folder, truth)
@@ -147,7 +147,7 @@ def check_contents(output, lines, there):
 
 
 def test_built_in_another_folder(context):
-    """As by most build systems: the compiler is told "../FILE"."""
+    """Most build systems give the compiler "../FILE"."""
     place_sources(context.folder)
     build, output = context.path("build"), context.path("p.json")
     build.mkdir()
@@ -189,7 +189,7 @@ def test_deferred(context):
     check_contents(output, lines, there=False)
 
 
-def test_newer_sources_are_told(context):
+def test_newer_sources_are_reported(context):
     output, _ = run_lines(context, seconds=0.1)
     program, truth = context.path("lines"), context.path("truth.json")
     place_sources(context.folder)
@@ -200,7 +200,7 @@ def test_newer_sources_are_told(context):
         done = context.wallprof("-o", output, "--", program, truth, 10, 10, 10)
         return "2 source files are newer than the program" in done.stderr
     built = program.stat().st_mtime
-    check(message(built + 10), "nobody says that the sources are newer")
+    check(message(built + 10), "newer sources are not reported")
     check(not message(built - 10), "older sources are called newer")
 
 
@@ -236,8 +236,8 @@ def test_other_root(context):
     check(content() == text, "the source is not that of the program's root folder")
     user = {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
     context.folder.chmod(0o777)
-    check(content(**user) is None, "a user is told what lies in a closed folder")
-    check(content("--as-root", **user) == text, "root is not told")
+    check(content(**user) is None, "a user gets the content of a closed folder")
+    check(content("--as-root", **user) == text, "root does not get it")
 
 
 def raw_records(capture):
@@ -246,7 +246,7 @@ def raw_records(capture):
 
 
 def record_as(context, program, uid, *options):
-    """As sudo would call it."""
+    """Runs it with the environment of sudo."""
     output = context.path("p.json")
     context.wallprof("-q", "--keep-capture", *options, "-o", output, "--", program,
                      env={**os.environ, "SUDO_UID": str(uid), "SUDO_GID": str(uid)})
@@ -276,7 +276,7 @@ def test_only_what_the_invoker_may_read(context):
         found = contents(output)
         check(found.get(str(public)) == public.read_text(), f"what may be read is not: {found}")
         check(str(secret) in found, f"the program does not name the file: {list(found)}")
-        check(found[str(secret)] is None and word.encode() not in records, "a secret is told")
+        check(found[str(secret)] is None and word.encode() not in records, "a secret is recorded")
         check(word[::-1].encode() in records, "the records are not read as they should be")
     stolen(*record_as(context, program, NOBODY))
     # Root for itself may: so the file was named, could be read, and would have been found.

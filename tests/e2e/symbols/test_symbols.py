@@ -26,7 +26,7 @@ def record(context, *command, options=(), **settings):
 
 
 def plain(name):
-    """Without what only a linkage name tells: parameters, and that it is a clone."""
+    """Returns the name without parameters and clone suffixes, which only a linkage name has."""
     return re.sub(r" \[clone [^]]*\]$", "", name).partition("(")[0] or name
 
 
@@ -131,7 +131,7 @@ def test_other_builds_debug_file(context):
 
 
 def frame_ranges(program):
-    """Where the unwind table has functions begin and end."""
+    """Returns where functions begin and end by the unwind table."""
     text = object_files.run("readelf", "--debug-dump=frames", program)
     return [(int(m[1], 16), int(m[2], 16)) for m in re.finditer(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)", text)]
 
@@ -151,8 +151,8 @@ def test_stripped(context):
     static = int(re.search(r"^([0-9a-f]+) t .*burn_static", object_files.run("nm", program),
                            re.M)[1], 16)
     object_files.run("strip", program)
-    profile, told = record(context, program, 200)
-    check(re.search(r" fun_[0-9a-f]+ \(stripped\)$", told, re.M), f"in the summary: {told}")
+    profile, reported = record(context, program, 200)
+    check(re.search(r" fun_[0-9a-f]+ \(stripped\)$", reported, re.M), f"in the summary: {reported}")
     names = {name for chain in object_files.chains_of(profile, "stripped").values()
              for name, _, _ in chain if not name.endswith("@plt")}
     check(f"fun_{static:x}" in names, f"burn_static at {static:x} is not in {names}")
@@ -175,7 +175,7 @@ def test_deleted_while_it_runs(context):
 
 
 def test_replaced_while_it_runs(context):
-    """As an upgrade does it: other code under the same path is not asked."""
+    """After an upgrade, other code under the same path is not used for names."""
     program = object_files.compile_cxx(context.path("program"))
     other = object_files.compile_cxx(context.path("other"), "-O0")
     whole = context.path("whole")
@@ -282,10 +282,10 @@ def test_malformed_files(context):
     program = context.path("mapelf")
     object_files.run("gcc", "-g", "-O2", *object_files.FRAME_POINTERS,
                      object_files.WORKLOADS / "mapelf.c", "-o", program)
-    profile, told = record(context, program, 20, hex(start), *paths)
+    profile, reported = record(context, program, 20, hex(start), *paths)
     check_malformed(context, profile, paths, 20)
     expect_failure(check_malformed, context, profile, [*paths, *paths], 20)
-    check("recording failed" not in told, told)
+    check("recording failed" not in reported, reported)
     profile, _ = record(context, program, 100, hex(start), library)
     chains = object_files.chains_of(profile, library.name)
     check({c[-1][0] for c in chains.values()} == {"spin"}, f"the whole library: {chains}")
@@ -303,10 +303,10 @@ def test_more_files_than_descriptors(context):
     copies = [context.path(f"copy{i}.so") for i in range(count)]
     for copy_path in copies:
         shutil.copy(library, copy_path)
-    profile, told = record(
+    profile, reported = record(
         context, program, 5, hex(start), *copies,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
-    check("Too many open files" not in told, told)
+    check("Too many open files" not in reported, reported)
     check_malformed(context, profile, copies, 5)
     named = [path for path in copies
              if any(chain[0][0] == "spin"

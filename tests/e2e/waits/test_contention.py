@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What had the CPU while a thread waited for it: each task for as long as it ran, and no more."""
+"""CPU contention: each CPU user counts for exactly as long as it ran while a thread waited."""
 import copy
 import json
 import re
@@ -65,8 +65,8 @@ def check_sums(recording, parts):
     waited = sum(t["states"]["runnable"] - t["reasons"].get("[runnable: throttled]", 0)
                  for t in recording.report["threads"])
     rows = recording.report["rivals"]
-    told = sum(row["total_ns"] for row in rows)
-    check(told == waited, f"the parts sum to {told}, and threads waited {waited}")
+    reported = sum(row["total_ns"] for row in rows)
+    check(reported == waited, f"the parts sum to {reported}, and threads waited {waited}")
     for name in ("hog", "blip"):
         tid, part = recording.truth.named(name)[0]["tid"], parts[name]
         row = next((row for row in rows if row["tid"] == tid), {})
@@ -153,7 +153,7 @@ def record_victim(context):
     return Recording(context, output, truth)
 
 
-def test_strangers(context):
+def test_non_targets(context):
     """The victim alone is recorded. The tasks that have its CPU are recorded only while it waits."""
     recording = repeated(lambda: record_victim(context))
     text = check_parts(recording)
@@ -173,7 +173,7 @@ def test_system(context):
     expect_failure(check_parts, swapped(recording))
 
 
-def test_left_out(context):
+def test_omitted(context):
     """An export of the victim alone also shows what had the CPU: the others' switches are in the capture."""
     recording = record(context)
     output = context.path("victim.json")

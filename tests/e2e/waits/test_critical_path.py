@@ -3,12 +3,12 @@
 import bisect
 import copy
 
-from harness import (IN_GUEST, MS, Busy, Untimely, check, check_timed, current, expect_failure, fewer, hit, noise,
-                     unless_stolen)
+from harness import (IN_GUEST, MS, HostBusy, TimingFailure, check, check_timed, current, expect_failure, fewer, hit,
+                     noise, unless_stolen)
 
 
 HAND_OVER_NS = 100_000
-SLEPT_NS = 50_000  # who had to wait for a mutex longer than that was asleep
+SLEPT_NS = 50_000  # a thread that waited for a mutex longer than that was asleep
 
 
 def path_of(recording):
@@ -28,14 +28,14 @@ def check_whole(recording):
     check_timed("the path", path["length_ns"], recording.report["window_ns"], 0.01, MS)
     lost = path["lost_ns"] + path["unknown_waker_ns"]
     if lost > 0.01 * path["length_ns"]:
-        raise Untimely(f"{lost / MS:.1f} ms of the path are lost")
+        raise TimingFailure(f"{lost / MS:.1f} ms of the path are lost")
 
 
 def expected_parts(recording):
-    """{tid: ns} of the longest chain, by what the runners did.
+    """Returns {tid: ns} of the longest chain, from the runners' own accounts.
 
-    Backwards from the last hold: who had to wait for the mutex got it from who had it before; who did
-    not wait came from its own pause, and the hold before that.
+    It goes backwards from the last hold: a runner that waited for the mutex got it from the holder before; one that
+    did not wait came from its own pause, and the hold before that.
     """
     holds = holds_of(recording)
     own, slept = {}, {}
@@ -58,7 +58,7 @@ def expected_parts(recording):
 
 
 def check_relay(recording):
-    """Whoever has the mutex is on the path for as long, and nobody else."""
+    """The holder of the mutex, and no other thread, is on the path while it holds it."""
     check_whole(recording)
     check_holders(recording)
     path, window = path_of(recording), recording.report["window_ns"]
@@ -70,7 +70,7 @@ def test_relay(context):
     rng = context.random
     options = {"threads": 8, "rounds": fewer(20), "hold_us": rng.randint(1500, 3000),
                "seed": rng.randint(1, 1 << 30)}
-    # Behind a broken chain the path goes on with whoever it was at, for a hold or two.
+    # Behind a broken chain the path stays in the same thread, for a hold or two.
     unless_stolen(lambda: context.record("relay", **options),
                   lambda recording, _allowed_ns: check_relay(recording))
 
@@ -83,7 +83,7 @@ def holds_of(recording):
 
 
 def check_holders(recording):
-    """A wait for the mutex names who had it when the wait began."""
+    """A wait for the mutex names its holder at the start of the wait."""
     holds, right, wrong = holds_of(recording), 0, []
     begins = [hold[0] for hold in holds]
     for runner in recording.truth.named("runner"):
@@ -94,11 +94,11 @@ def check_holders(recording):
             if marker["name"] != "Mutex wait" or not (
                     hold[0] + HAND_OVER_NS < marker["start"] < hold[1] - HAND_OVER_NS):
                 continue
-            told = (thread.text(marker["data"].get("heldBy")), marker["data"].get("holder"))
-            if told == (hold[3], hold[2]):
+            reported = (thread.text(marker["data"].get("heldBy")), marker["data"].get("holder"))
+            if reported == (hold[3], hold[2]):
                 right += 1
             else:
-                wrong.append(f"{runner['name']} waits for {told}, should be {hold[3]}")
+                wrong.append(f"{runner['name']} waits for {reported}, should be {hold[3]}")
     check(right >= 0.4 * len(holds), f"only {right} waits of {len(holds)} name the holder: {wrong[:3]}")
     check(len(wrong) <= 0.01 * right, f"{len(wrong)} of {right + len(wrong)}: {wrong[:3]}")
 
@@ -152,7 +152,7 @@ def taken_by_tickers(recording, main):
                     begin = hold[0]
             taken, contended = taken + end - begin, contended + 1
     if not contended:
-        raise Untimely("main never waited for a ticker")
+        raise TimingFailure("main never waited for a ticker")
     return taken
 
 
@@ -160,13 +160,13 @@ def check_tickers(recording):
     """Main is on the path while no ticker makes it wait, whatever the tickers sleep for."""
     check_whole(recording)
     path, (main,) = path_of(recording), recording.truth.named("tickers")
-    # Behind its last wait it looks whether all have come to rest, and whose end is the path's is chance.
+    # Behind its last wait it checks whether all are asleep, and which thread ends the path is chance.
     tail = recording.report["window_ns"] - recording.at(max(end for _, _, end in main["waits"]))
-    # Who waits for a CPU may be on the path in main's stead.
+    # A thread that waits for a CPU may be on the path instead of main.
     late = sum(t["schedstat_delay_ns"] for t in recording.truth.threads)
     if late + tail > 0.1 * path["length_ns"]:
         # On a machine that the tests keep busy this may happen each time.
-        kind = Busy if current.test.startswith("busy.") else Untimely
+        kind = HostBusy if current.test.startswith("busy.") else TimingFailure
         raise kind(f"its threads waited {late / MS:.1f} ms for a CPU")
     check_timed("main on the path", part_of(path, main["tid"]),
                 path["length_ns"] - taken_by_tickers(recording, main) - tail, 0.02, 8 * MS + tail + late)

@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 
-from harness import (IN_GUEST, MS, Failure, Untimely, check, check_unexplained, expect_failure, is_long, noise,
+from harness import (IN_GUEST, MS, Failure, TimingFailure, check, check_unexplained, expect_failure, is_long, noise,
                      noticeable)
 from task_graphs import MAIN, TaskGraph
 
@@ -84,9 +84,9 @@ def check_graphs(recording):
     unexplained = [f"graph {number}: {'; '.join(outcome.differences)}"
                    for number, outcome in wrong if not outcome.excuse]
     if len(unexplained) > UNEXPLAINED:
-        raise Untimely(f"{len(unexplained)} of {count}: " + "\n".join(unexplained[:5]))
+        raise TimingFailure(f"{len(unexplained)} of {count}: " + "\n".join(unexplained[:5]))
     if len(wrong) > EXCUSED + EXCUSED_SHARE * count:
-        raise Untimely(f"{len(wrong)} of {count} graphs have another path")
+        raise TimingFailure(f"{len(wrong)} of {count} graphs have another path")
 
 
 def note_excuses(recording):

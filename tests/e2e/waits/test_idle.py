@@ -4,7 +4,7 @@ import os
 import time
 from collections import Counter
 
-from harness import MS, PATIENCE, Recording, check, expect_failure, wait_until
+from harness import MS, SLOWNESS, Recording, check, expect_failure, wait_until
 
 UNTIMED = True  # shares of waits, and not how long they are
 
@@ -13,20 +13,20 @@ WANTED = {("session", "job"): "[between jobs: epoll]", ("session", "row"): "[epo
           ("ticker", "tick"): "[idle: condition variable]"}
 # A wait that takes less was short for the program, too; to look at it takes a while.
 LEAST_NS = 0.2 * MS
-# To tell a worker of the commit may take a wait, too.
+# To notify a worker of the commit may take a wait, too.
 SIGNALLING = "[condition variable signal wait]"
 
 
-def of_whom(truth):
+def kind_of_thread(truth):
     return truth["name"].split()[0]
 
 
 def leaves_of(recording, thread, truth, kind):
     """Counter of the blocked leaves' ns within the program's waits of that kind, as far as they are in the window."""
     sums = Counter()
-    for told, begin, end in truth["waits"]:
+    for reported, begin, end in truth["waits"]:
         begin, end = recording.at(begin), recording.at(end)
-        if told != kind or end - begin < LEAST_NS or begin < 0 or end > recording.profile.window_ns:
+        if reported != kind or end - begin < LEAST_NS or begin < 0 or end > recording.profile.window_ns:
             continue
         for leaf, ns in thread.painted_by(lambda category, leaf: (category, leaf), begin, end).items():
             if (leaf[1].startswith("[") and leaf[1] != SIGNALLING
@@ -39,12 +39,12 @@ def check_jobs(recording, wanted, least):
     """Nearly all of each kind of wait is what it is; least: so many kinds are seen."""
     seen = {}
     for truth in recording.truth.threads:
-        for (who, kind), leaf in wanted.items():
-            if of_whom(truth) == who:
+        for (thread_kind, kind), leaf in wanted.items():
+            if kind_of_thread(truth) == thread_kind:
                 thread = recording.profile.thread(truth["tid"])
-                seen.setdefault((who, kind, leaf), Counter()).update(leaves_of(recording, thread, truth, kind))
-    for (who, kind, leaf), sums in seen.items():
-        check(sums[leaf] >= 0.95 * sums.total(), f"{who}'s waits for {kind} are {dict(sums)}, should be {leaf}")
+                seen.setdefault((thread_kind, kind, leaf), Counter()).update(leaves_of(recording, thread, truth, kind))
+    for (thread_kind, kind, leaf), sums in seen.items():
+        check(sums[leaf] >= 0.95 * sums.total(), f"{thread_kind}'s waits for {kind} are {dict(sums)}, should be {leaf}")
     check(sum(sums.total() > 5 * MS for sums in seen.values()) >= least, f"seen are {seen}")
 
 
@@ -62,14 +62,14 @@ def check_altered(recording, wanted):
 
 def attach_to_jobs(context):
     """A window in the middle of what the sessions do."""
-    options = jobs_options(context, 250 // PATIENCE)
+    options = jobs_options(context, 250 // SLOWNESS)
     truth, output = context.path("truth.json"), context.path("p.json.gz")
     process = context.start(context.workload("jobs", truth=truth, **options))
     wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) == 2 * options["threads"] + 4,
                "the workload has its threads")
     time.sleep(0.1)
-    context.wallprof("-q", "--keep-capture", "-o", output, "-p", process.pid, "-d", f"{800 * PATIENCE}ms")
-    process.wait(60 * PATIENCE)
+    context.wallprof("-q", "--keep-capture", "-o", output, "-p", process.pid, "-d", f"{800 * SLOWNESS}ms")
+    process.wait(60 * SLOWNESS)
     recording = Recording(context, output, truth)
     return recording
 
@@ -84,11 +84,11 @@ def test_attached(context):
 
 
 def test_command(context):
-    """What lies on the critical path counts, whatever it is; the rest is as with -p."""
-    recording = context.record("jobs", undisturbed=False, **jobs_options(context, 40 // PATIENCE))
+    """Waits on the critical path always count; the rest is as with -p."""
+    recording = context.record("jobs", undisturbed=False, **jobs_options(context, 40 // SLOWNESS))
     on_path = {t["tid"] for t in recording.report["critical_path"]["threads"] if t["blocked_ns"] > MS}
     wanted = {pair: leaf for pair, leaf in WANTED.items()
-              if not any(of_whom(t) == pair[0] and t["tid"] in on_path for t in recording.truth.threads)}
+              if not any(kind_of_thread(t) == pair[0] and t["tid"] in on_path for t in recording.truth.threads)}
     if wanted:
         check_jobs(recording, wanted, 1)
         expect_failure(check_jobs, recording, {pair: "[idle: epoll]" for pair in wanted}, 1)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Against those who count too: the kernel's accounts."""
+"""Times and counts compared with the kernel's own accounts."""
 import copy
 
-from harness import (MS, SWITCH_NS, Profile, by_state, check, check_timed, expect_failure, fewer,
-                     noticeable, without_stolen)
+from harness import (MS, SWITCH_NS, Profile, by_state, check, check_timed, expect_failure, fewer, noticeable,
+                     without_stolen)
 
 
 def unknown(recording, truth):
-    """What a switch that nobody tells leaves unknown: it may have been anything."""
+    """The time that a missed switch leaves unknown may have any state."""
     return recording.ledger(truth["tid"])["states"].get("unknown", 0)
 
 
@@ -54,7 +54,7 @@ def check_schedstat(recording, truth, with_delay=False):
 
 
 def check_kernel_account(recording):
-    """What the recorder read of the kernel's own count has the same switches."""
+    """The kernel's own count, which the recorder read, has the same switches."""
     for thread in recording.report["threads"]:
         account = thread["kernel"]
         check(account, f"{thread['name']} {thread['tid']}: no account of the kernel's")
@@ -75,7 +75,7 @@ def test_switch_counts(context):
                           ("convoy", {"threads": 5, "hold_ms": rng.randint(2, 8)}),
                           ("pingpong", {"rounds": rng.randint(5000, 20000)}),
                           ("burn", {"threads": 4, "ms": rng.randint(100, 200)})):
-        # A switch-in that nobody tells changes no count of switch-outs.
+        # A missed switch-in changes no count of switch-outs.
         recording = context.record(name, undisturbed=False, **options)
         for truth in workers(recording):
             check_switches(recording, truth)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disks that lie on others: what they pass on is one request of who asked for it, not two."""
+"""Disks that lie on other disks: a request that is passed on is one request of its submitter, not two."""
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from block_io import (BLOCK, account, check_device, check_thread, markers_of, noted, record_io,
+from block_io import (BLOCK, account, check_device, check_thread, markers_of, matches_in_notes, record_io,
                       thread_of)
-from harness import (Skip, Untimely, check, expect_failure, fewer, host_only, needs_root,
-                     read_report)
+from harness import (Skip, TimingFailure, check, expect_failure, fewer, host_only, needs_root, read_report)
 from kernel_modules import load
 
 SECTOR, PART = 512, 64 << 20  # bytes of each disk that is used
@@ -30,9 +29,9 @@ class Linear:
         table = "".join(f"{i * sectors} {sectors} linear /dev/{d} 0\n"
                         for i, d in enumerate(disks))
         subprocess.run(["dmsetup", "create", "wallprof-test"], input=table, text=True, check=True)
-        told = subprocess.run(["dmsetup", "info", "-c", "--noheadings", "-o", "blkdevname",
-                               "wallprof-test"], capture_output=True, text=True, check=True)
-        return told.stdout.strip(), disks
+        reported = subprocess.run(["dmsetup", "info", "-c", "--noheadings", "-o", "blkdevname",
+                                   "wallprof-test"], capture_output=True, text=True, check=True)
+        return reported.stdout.strip(), disks
 
     def __exit__(self, *_):
         subprocess.run(["dmsetup", "remove", "wallprof-test"], check=True)
@@ -87,25 +86,25 @@ def check_layers(context, layers):
     with layers as (name, disks):
         os.close(os.open(f"/dev/{name}", os.O_RDONLY))  # the first to open it looks for partitions
         before = {disk: account(disk) for disk in (name, *disks)}
-        profile, report, told = record_io(context, f"/dev/{name}", steps)
+        profile, report, reported = record_io(context, f"/dev/{name}", steps)
         after = {disk: account(disk) for disk in (name, *disks)}
     for disk in before:
         check_device(report, disk, before[disk], after[disk])
-    check_thread(report, told["direct"], steps["direct"], 0)
-    check_thread(report, told["store"], 0, steps["store"])
+    check_thread(report, reported["direct"], steps["direct"], 0)
+    check_thread(report, reported["store"], 0, steps["store"])
     for kind in steps:
-        check_parts(profile, report, told[kind], name, disks)
-    told["direct"]["read_bytes"] += (noted(report, "omitted (completion not observed)") + 1) * BLOCK
-    expect_failure(check_thread, report, told["direct"], steps["direct"], 0)
-    after[name]["reads"] += noted(report, "omitted (completion not observed)") + 1
+        check_parts(profile, report, reported[kind], name, disks)
+    reported["direct"]["read_bytes"] += (matches_in_notes(report, "omitted (completion not observed)") + 1) * BLOCK
+    expect_failure(check_thread, report, reported["direct"], steps["direct"], 0)
+    after[name]["reads"] += matches_in_notes(report, "omitted (completion not observed)") + 1
     expect_failure(check_device, report, name, before[name], after[name])
 
 
-def check_parts(profile, report, told, name, disks):
+def check_parts(profile, report, reported, name, disks):
     """The thread's requests say what disk they are to, and those of its disks what they are part of."""
-    strings, unseen = profile.data["shared"]["stringArray"], noted(report, "omitted (completion not observed)")
+    strings, unseen = profile.data["shared"]["stringArray"], matches_in_notes(report, "omitted (completion not observed)")
     whole, parts = [], []
-    for marker in markers_of(profile, told["pid"], "BlockIO"):
+    for marker in markers_of(profile, reported["pid"], "BlockIO"):
         device = strings[marker["data"]["device"]].split(" ")[0]
         part_of = strings[marker["data"]["partOf"]] if "partOf" in marker["data"] else None
         if device == name:
@@ -115,9 +114,9 @@ def check_parts(profile, report, told, name, disks):
             check(part_of and part_of.split(" ")[0] == name, f"part of {part_of}, should be {name}")
             parts.append(marker)
     for what, found in (("whole", whole), *((("parts", parts),) if disks else ())):
-        check(told["count"] - unseen <= len(found) <= told["count"],
-              f"{what}: {len(found)}, should be {told['count']}")
-    io = thread_of(report, told)["io"]
+        check(reported["count"] - unseen <= len(found) <= reported["count"],
+              f"{what}: {len(found)}, should be {reported['count']}")
+    io = thread_of(report, reported)["io"]
     check(io["reads"] + io["writes"] == len(whole), f"{io}, and {len(whole)} markers")
 
 
@@ -135,16 +134,16 @@ def test_compressed(context):
 
 
 def test_storm(context):
-    """As many requests as the machine can make; each is recorded, or counted among what was lost."""
+    """Makes as many requests as the machine can; each is recorded, or counted as lost."""
     needs_root()
     disk, _ = load_null()
     count = fewer(context.random.randint(60_000, 90_000))
     before = account(disk)
-    _, report, told = record_io(context, f"/dev/{disk}", {"direct": count})
-    made, told = account(disk)["reads"] - before["reads"], told["direct"]
+    _, report, reported = record_io(context, f"/dev/{disk}", {"direct": count})
+    made, reported = account(disk)["reads"] - before["reads"], reported["direct"]
     (found,) = [d for d in report["devices"] if d["name"] == disk]
-    lost = report["totals"]["request"]["lost"] + noted(report, "omitted (completion not observed)")
-    print(f"# storm: {1e9 * count / (told['end_ns'] - told['begin_ns']):.0f} requests a second, "
+    lost = report["totals"]["request"]["lost"] + matches_in_notes(report, "omitted (completion not observed)")
+    print(f"# storm: {1e9 * count / (reported['end_ns'] - reported['begin_ns']):.0f} requests a second, "
           f"{lost} lost", flush=True)
     check(made >= count, f"the kernel counted {made} of {count}")
     check(made - lost <= found["reads"] <= made, f"{found['reads']} of {made}, and {lost} lost")
@@ -190,8 +189,8 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
-told = dict(line.split(": ") for line in open("/proc/self/io"))
-open(sys.argv[2], "w").write(told["read_bytes"])
+io = dict(line.split(": ") for line in open("/proc/self/io"))
+open(sys.argv[2], "w").write(io["read_bytes"])
 """
 
 
@@ -212,12 +211,12 @@ def test_merged(context):
     report = read_report(context, context.path("p.json.capture"))
     check_device(report, name, before, after)
     if merges == 0:
-        raise Untimely("nothing was merged")
+        raise TimingFailure("nothing was merged")
     got = sum(t["io"]["read_bytes"] for t in report["threads"])
     print(f"# {6 * count} reads, {merges} merges", flush=True)
-    check_process(got, int(truth.read_text()), noted(report, "omitted (completion not observed)"))
+    check_process(got, int(truth.read_text()), matches_in_notes(report, "omitted (completion not observed)"))
     expect_failure(check_process, got - 7 * BLOCK, int(truth.read_text()), 0)
 
 
-def check_process(got, told, unseen):
-    check(0 <= told - got <= unseen * 6 * BLOCK, f"{got} bytes, the kernel counted {told}")
+def check_process(got, reported, unseen):
+    check(0 <= reported - got <= unseen * 6 * BLOCK, f"{got} bytes, the kernel counted {reported}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What threads wait for, between processes: who is at the other end of pipes and sockets.
+"""Waited-for objects between processes: the other ends of pipes and sockets.
 
-Python does it, and tells the numbers and addresses by fstat(), getsockname() and getpeername().
+Python does it, and writes down the numbers and addresses by fstat(), getsockname() and getpeername().
 """
 import json
 import os
@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from block_io import LoopDisk
-from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, PATIENCE, ROOT, Skip, check, check_timed, expect_failure,
-                     host_only, needs_command, needs_root, noticeable, read_report, wait_until)
+from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, ROOT, SLOWNESS, Skip, check, check_timed,
+                     expect_failure, host_only, needs_command, needs_root, noticeable, read_report, wait_until)
 
 # The waiting task measures each wait, because a child may begin late. On a busy machine the task then waits for a CPU;
 # the kernel counts that, and it is not part of the wait.
@@ -106,18 +106,18 @@ def check_object(report, reason, name, ns):
     check_timed(f"{reason} for {name}", found[0]["ns"], ns, *TOLERANCE)
 
 
-# What Python does before it waits is not the wait's.
+# Python's work before it waits is not part of the wait.
 TOLERANCE = (GUEST_SHARE, GUEST_ABSOLUTE) if IN_GUEST else (0.05, 3 * MS)
 
 
 def test_ends(context):
-    """Each wait is for what the kernel says that it is, with who is at both ends."""
+    """Each wait has the object that the kernel reports, and the processes at both ends."""
     delay = context.random.randint(60, 90) * MS
-    script, told, output = (context.path(name) for name in ("ends.py", "told.json", "p.json.gz"))
+    script, reported, output = (context.path(name) for name in ("ends.py", "truth.json", "p.json.gz"))
     script.write_text(SCRIPT)
-    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, reported,
                      context.folder, delay / 1e9)
-    report, objects = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    report, objects = read_report(context, f"{output}.capture"), json.loads(reported.read_text())
     for reason, name, ns in objects:
         check(ns > delay / 4, f"{name} was waited for {ns / MS:.1f} ms")
         check_object(report, reason, name, ns)
@@ -131,7 +131,7 @@ def is_asleep(pid):
 
 
 def test_begun_before(context):
-    """What a thread waits for since before the window, in which it is never switched out."""
+    """The object of a wait that began before the window, in which the thread is never switched out."""
     script = "import os, sys\nr, w = os.pipe()\nprint(os.fstat(r).st_ino, flush=True)\nos.read(r, 1)"
     number, output = context.path("number"), context.path("p.json.gz")
     with open(number, "w") as file:
@@ -145,7 +145,7 @@ def test_begun_before(context):
     check_object(report, "[pipe read wait]", name, 300 * MS)
 
 
-TOLD_AGAIN = TIMED + """
+REPORTED_TWICE = TIMED + """
 path, folder, delay = sys.argv[1], sys.argv[2], float(sys.argv[3])
 
 def number(fd):
@@ -219,15 +219,15 @@ def check_parts(report, reason, parts, ns):
     check_timed(f"{reason} for {parts}", found[0]["ns"], ns, *TOLERANCE)
 
 
-def test_told_again(context):
-    """What becomes another thing, under a number or a name that it had, is told again: an epoll
-    descriptor that watches one more, a socket that is connected, a file made anew."""
-    delay = context.random.randint(60, 90) * MS * PATIENCE  # a child begins to wait late in a guest
-    script, told, output = (context.path(name) for name in ("again.py", "told.json", "p.json.gz"))
-    script.write_text(TOLD_AGAIN)
-    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,
+def test_redefined(context):
+    """An object that changes under the same descriptor or name is recorded again: an epoll
+    descriptor that watches one more, a socket that is connected, a file that is recreated."""
+    delay = context.random.randint(60, 90) * MS * SLOWNESS  # a child begins to wait late in a guest
+    script, reported, output = (context.path(name) for name in ("again.py", "truth.json", "p.json.gz"))
+    script.write_text(REPORTED_TWICE)
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, reported,
                      context.folder, delay / 1e9)
-    report, names = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    report, names = read_report(context, f"{output}.capture"), json.loads(reported.read_text())
     one, two, three, *udp, tcp, first, second = names["lasted"]
     check(len(udp) == 2 and min(names["lasted"]) > delay / 4, f"they lasted {names['lasted']}")
     epoll = one + two + three  # whichever it watched: of pipes alone, for the only thread that runs
@@ -284,7 +284,7 @@ def test_nested_epoll(context):
     script, truth, output = (context.path(name) for name in ("nested.py", "truth.json", "p.json.gz"))
     script.write_text(NESTED)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, truth,
-                     context.random.randint(60, 90) * MS * PATIENCE / 1e9)
+                     context.random.randint(60, 90) * MS * SLOWNESS / 1e9)
     report, names = read_report(context, f"{output}.capture"), json.loads(truth.read_text())
     check_nested(report, "[epoll wait]", *names)
     expect_failure(check_nested, report, "[epoll wait]", names[1], names[0], *names[2:])
@@ -313,7 +313,7 @@ def test_fuse(context):
     needs_root()
     if not os.path.exists("/dev/fuse"):
         raise Skip("there is no /dev/fuse")
-    folder, script, told, output = (context.path(name) for name in ("mount", "read.py", "told.json", "p.json.gz"))
+    folder, script, reported, output = (context.path(name) for name in ("mount", "read.py", "truth.json", "p.json.gz"))
     folder.mkdir()
     script.write_text(READ_SLOWLY)
     delay = context.random.randint(60, 90) / 1000
@@ -321,10 +321,10 @@ def test_fuse(context):
                            stdout=subprocess.PIPE, text=True)
     check(server.stdout.readline() == "ready\n", "the server did not mount its file system")
     try:
-        context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told, folder / "file")
+        context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, reported, folder / "file")
     finally:
         subprocess.run(["umount", folder], check=True)
-    report, ns = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    report, ns = read_report(context, f"{output}.capture"), json.loads(reported.read_text())
     check_server(report, str(folder / "file"), ns)
     expect_failure(check_server, report, str(folder / "file"), noticeable(2 * ns, ns))
     for wait in report["waited_objects"]:
@@ -373,7 +373,7 @@ def test_full_unix_sockets(context):
     script, truth, output = (context.path(name) for name in ("full.py", "truth.json", "p.json.gz"))
     script.write_text(FULL)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, truth, context.folder,
-                     context.random.randint(60, 90) * MS * PATIENCE / 1e9)
+                     context.random.randint(60, 90) * MS * SLOWNESS / 1e9)
     report, (pid, waits) = read_report(context, f"{output}.capture"), json.loads(truth.read_text())
     for reason, name, ns in waits:
         check_parts(report, reason, [f"unix to {name} (", f" {pid})"], ns)
@@ -422,7 +422,7 @@ def test_linger(context):
     script, truth, output = (context.path(name) for name in ("linger.py", "truth.json", "p.json.gz"))
     script.write_text(LINGER)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, truth,
-                     context.random.randint(60, 90) * PATIENCE / 1000)
+                     context.random.randint(60, 90) * SLOWNESS / 1000)
     report, (ends, ns) = read_report(context, f"{output}.capture"), json.loads(truth.read_text())
     check(ns > 30 * MS, f"it lingered for {ns / MS:.1f} ms")
     name = "tcp %s → %s" % tuple(ends)
@@ -520,7 +520,7 @@ def test_overlay(context):
 
 
 def check_metadata(report, device, mount, least):
-    """That much was read there, and none of it from a file, as all files are empty."""
+    """Checks that so much was read, and nothing from a file, because all files are empty."""
     (found,) = [d for d in report["devices"] if d["name"] == device]
     files = [f["path"] for f in report["io_files"] if f["path"].startswith((f"{mount}", "inode ", device))]
     check(not files, f"these were read: {files}")

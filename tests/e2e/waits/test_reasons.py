@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What each wait was for and who ended it: a thread for each kind (tests/workloads/waits/waits.c)."""
+"""Each wait has its reason and its waker: there is a thread for each kind (tests/workloads/waits/waits.c)."""
 import copy
 import json
 import sys
 from collections import Counter
 
-from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, Failure, Profile, Recording, Skip, Untimely, by_leaf,
-                     check, check_timed, current, expect_failure, hit, noise, noticeable)
+from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, Failure, Profile, Recording, Skip, TimingFailure,
+                     by_leaf, check, check_timed, current, expect_failure, hit, noise, noticeable)
 from limited_cpu import PERIOD_US, LimitedCpu
 
 LEAST_KINDS = 37  # on every kernel that these tests know
-# Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
+# Wakers other than the helper: a timer, another thread that had the lock, a child.
 TIMERS = {"sleep", "timer wait", "idle: signal", "idle: io_uring", "signal wait", "io_uring wait"}
 HOLDERS = {"kernel rwsem wait", "kernel mutex wait", "socket lock wait"}
 LOOPBACK = {"network receive wait", "network send wait", "network poll wait", "accept wait"}
 HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex wait": "holder"}
-# An emulated CPU takes milliseconds on the way to sleep and from it; and who has the lock of the mappings (as a
+# An emulated CPU takes milliseconds on the way to sleep and from it; and the holder of the lock of the mappings (as a
 # case here does), or of malloc, is as slow.
 SEEN_NS = 2 * MS  # in a guest: of a wait, so that its reason can be looked at
 ON_THE_WAY = {"running", "[kernel rwsem wait]", "[mutex wait]"}
@@ -24,7 +24,7 @@ OTHERS = {"RCU grace period wait", "terminal wait", "device wait"}
 
 
 class Misnamed(Failure):
-    """Who ended a wait, or had the lock, is called otherwise."""
+    """Renames the waker of a wait, or the lock holder."""
 
 
 def check_name(right, message):
@@ -43,32 +43,32 @@ def longest(markers, kind, begin, end):
     return max(found, key=lambda m: m["end"] - m["start"], default=None)
 
 
-def check_waker(kind, told, name):
+def check_waker(kind, reported, name):
     """A child has its creator's name: the helper's, or that of the thread itself."""
     wanted = ("timer interrupt" if kind in TIMERS
               else "holder" if kind in HOLDERS else name if kind == "vfork wait" else "helper")
     # The next soft interrupt may do the work of a sender, or, on a busy machine, ksoftirqd.
-    passed_on = kind in LOOPBACK and told in ("network interrupt", "interrupt")
-    check_name(kind in OTHERS or passed_on or told == wanted,
-               f"[{kind}] was ended by {told}, should be {wanted}")
+    passed_on = kind in LOOPBACK and reported in ("network interrupt", "interrupt")
+    check_name(kind in OTHERS or passed_on or reported == wanted,
+               f"[{kind}] was ended by {reported}, should be {wanted}")
 
 
-def as_told(told, pid):
-    """What a profile calls what the kernel calls so (tests/workloads/waits/waits_objects.c)."""
+def as_reported(reported, pid):
+    """Returns a profile's name for the kernel's name of an object (tests/workloads/waits/waits_objects.c)."""
     own = f" (waits {pid})"
-    if told.startswith("anon_inode:"):
-        return told.removeprefix("anon_inode:")
-    if told.startswith("socket:"):
-        return told.replace("socket:", "unix:") + own
-    return told + own if told.startswith("pipe:") or told.startswith("tcp ") else told
+    if reported.startswith("anon_inode:"):
+        return reported.removeprefix("anon_inode:")
+    if reported.startswith("socket:"):
+        return reported.replace("socket:", "unix:") + own
+    return reported + own if reported.startswith("pipe:") or reported.startswith("tcp ") else reported
 
 
 def check_object(kind, marker, truth, pid, text):
-    told = text(marker["data"].get("object")) or text(marker["data"].get("filename"))
-    wanted = as_told(truth["object"], pid)
+    reported = text(marker["data"].get("object")) or text(marker["data"].get("filename"))
+    wanted = as_reported(truth["object"], pid)
     # Here threads change the mappings all the time, so what lies there may not be found.
-    check(not wanted or told in (wanted, wanted.removesuffix(" (anonymous memory)")),
-          f"[{kind}] was for {told}, should be {wanted}")
+    check(not wanted or reported in (wanted, wanted.removesuffix(" (anonymous memory)")),
+          f"[{kind}] was for {reported}, should be {wanted}")
 
 
 def kind_where(kind, leaves, is_on_path):
@@ -94,7 +94,7 @@ def check_wait(recording, truth, share=0.02, absolute=MS):
         # spent on the way to it. Running times are held to CPU clocks elsewhere (check_threads).
         late += sum(ns for leaf, ns in leaves.items() if leaf in ON_THE_WAY and leaf != f"[{kind}]")
         if got < SEEN_NS:
-            raise Untimely(f"[{kind}] is hardly any of it: {leaves}")
+            raise TimingFailure(f"[{kind}] is hardly any of it: {leaves}")
     check_timed(f"[{kind}] of {leaves}", got, end - begin - late, share, absolute)
     marker = longest(thread.markers(), kind, begin, end)
     check(marker, f"[{kind}] has no marker")
@@ -144,7 +144,7 @@ def test_negative(context):
     expect_failure(check_waker, "pipe read wait", "holder", "wait 7")
 
 
-# A command of one thread, for whom its child ends a poll after 50 ms: of two pipes, of a pipe and a Unix socket.
+# A command of one thread; its child ends a poll of it after 50 ms: of two pipes, of a pipe and a Unix socket.
 POLLS = """import os, select, socket, time
 two, mixed = [os.pipe(), os.pipe()], [os.pipe(), [s.detach() for s in socket.socketpair()]]
 if os.fork() == 0:
@@ -193,7 +193,7 @@ def check_updates(context, recording, threads, updates):
     least = wanted - (threads // 4 if evidence.startswith("synchronize_rcu_expedited") else 0)
     check(below["count"] >= least and below["threads"] == threads,
           f"{below}, should be {threads} threads with {updates} waits each")
-    # Its call, which is what the program tells, computes, too, and a short one mostly.
+    # The call, whose time the program writes down, computes, too, and a short one mostly.
     wanted_ns = sum(waits) / len(waits)
     check_timed("an update waits", below["total_ns"] / len(waits), wanted_ns, 0.02, min(0.6 * wanted_ns, MS / 4))
     check(group["reason"] == "[RCU grace period wait]" and evidence.startswith("synchronize_rcu")
@@ -219,7 +219,7 @@ def test_map_in_map(context):
     check(rcu_ns(plain) == 0, f"a plain array waits {rcu_ns(plain) / MS:.1f} ms for RCU")
 
 
-def check_rivals(recording):
+def check_cpu_users(recording):
     """Two that share a CPU have each other to blame."""
     burners = {t["tid"] for t in recording.truth.named("burner")}
     runnable, ran = (sum(recording.ledger(tid)["states"][state] for tid in burners)
@@ -232,24 +232,24 @@ def check_rivals(recording):
           f"for {runnable / MS:.1f} ms a CPU was wanted, for {blamed / MS:.1f} the other had it, of {ran / MS:.1f}")
 
 
-def test_rivals(context):
-    context.record_and_check("burn", check_rivals, threads=2, cpus=1,
+def test_cpu_users(context):
+    context.record_and_check("burn", check_cpu_users, threads=2, cpus=1,
                              ms=context.random.randint(150, 250))
 
 
 def check_throttled(recording, throttled_ns):
     """One thread, and before and after it the main one: what the cgroup was kept from running is what they waited.
 
-    It may have lost its CPU to another, or have been woken, just before: then that is what it is told as.
+    It may have lost its CPU to another, or have been woken, just before: then that is its reported state.
     """
     burner, = recording.truth.named("burner")
     reasons = Counter(recording.ledger(burner["tid"])["reasons"])
     main = recording.profile.thread(recording.truth.pid)
     for begin, end in ((0, recording.at(burner["begin_ns"])), (recording.at(burner["end_ns"]), recording.profile.window_ns)):
         reasons.update(main.painted_by(by_leaf, begin, end))
-    told = reasons["[runnable: throttled]"]
+    reported = reasons["[runnable: throttled]"]
     runnable = sum(ns for leaf, ns in reasons.items() if leaf.startswith("[runnable"))
-    check_timed("throttled", told, min(max(told, 0.5 * throttled_ns), throttled_ns), 0.1,
+    check_timed("throttled", reported, min(max(reported, 0.5 * throttled_ns), throttled_ns), 0.1,
                 PERIOD_US * 100)
     check_timed("runnable", runnable, max(runnable, throttled_ns), 0.1, PERIOD_US * 100)
 

@@ -16,8 +16,8 @@ import time
 import zlib
 from pathlib import Path
 
-from harness import (MS, PATIENCE, WALLPROF, Failure, Recording, Skip, cache_folder, check, check_close, expect_failure,
-                     is_long, needs_root, wait_until)
+from harness import (MS, SLOWNESS, WALLPROF, Failure, Recording, Skip, cache_folder, check, check_close,
+                     expect_failure, is_long, needs_root, wait_until)
 
 UNTIMED = True  # the servers' clocks and wallprof's run at the same time
 HOST_ONLY = "servers are not installed in the guests"
@@ -159,7 +159,7 @@ class Server:
     def end(self):
         """With its children."""
         self.process.send_signal(self.end_signal)
-        self.process.wait(60 * PATIENCE)
+        self.process.wait(60 * SLOWNESS)
 
     def talk(self, command, **settings):
         """A client that reads lines from a pipe."""
@@ -453,7 +453,7 @@ def hold_against(context, server_class):
     wait_until(lambda: recorder.poll() is not None or Path(f"{output}.capture").exists(), "the recording begins")
     own = server.load()
     recorder.send_signal(signal.SIGINT)
-    check(recorder.wait(60 * PATIENCE) in (0, 130), f"wallprof: {recorder.stderr.read()}")
+    check(recorder.wait(60 * SLOWNESS) in (0, 130), f"wallprof: {recorder.stderr.read()}")
     server.end()
     recording = Recording(context, output)
     recording.pid = pid

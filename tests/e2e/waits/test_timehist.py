@@ -9,7 +9,7 @@ import re
 import subprocess
 from collections import defaultdict, namedtuple
 
-from harness import (IN_GUEST, MS, SWITCH_NS, WALLPROF, Recording, Skip, Untimely, check, check_close,
+from harness import (IN_GUEST, MS, SWITCH_NS, WALLPROF, Recording, Skip, TimingFailure, check, check_close,
                      expect_failure, needs_command, needs_root)
 from untraced_tasks import hidden_tasks
 
@@ -50,7 +50,7 @@ def woken_early(data):
 
 
 def with_early(runs, early):
-    """Of such a wake-up timehist knows no more once the thread has left its CPU, and tells no delay, although the
+    """timehist forgets such a wakeup when the thread leaves its CPU, and prints no delay, although the
     thread has waited for nothing but a CPU since."""
     return [run._replace(delay=run.off) if run.delay == 0 and
             any(abs(ns - run.ns) < ROUNDED_NS for ns in early) else run for run in runs]
@@ -95,34 +95,34 @@ def pairs_of(recording, perf, tid):
 
 
 def check_threads(recording, perf):
-    """Of the threads that the workload made: to perf the main one is also what wallprof did before. Both look at
+    """Compares the threads that the workload made: perf's main thread also has wallprof's time. Both look at
     a clock at one event after the other, and a host may let its guest wait in between.
-    Returns how many runs perf tells of, and how many of them were compared."""
-    told, compared = 0, 0
+    Returns how many runs perf reports, and how many of them were compared."""
+    reported, compared = 0, 0
     for thread in recording.truth.threads:
         if thread["tid"] == recording.truth.pid:
             continue
         pairs = list(pairs_of(recording, perf[thread["tid"]], thread["tid"]))
-        told += len(perf[thread["tid"]])
+        reported += len(perf[thread["tid"]])
         compared += len(pairs)
         for what in ("off", "delay"):
             worst = max(pairs, key=lambda pair: abs(getattr(pair[0], what) - getattr(pair[1], what)), default=None)
             check_close(f"{thread['name']}: {what} (ours and perf's, where they differ most: {worst})",
                         sum(getattr(ours, what) for ours, _ in pairs),
                         sum(getattr(run, what) for _, run in pairs), 0.01,
-                        len(pairs) * SWITCH_NS, Untimely)
-    return told, compared
+                        len(pairs) * SWITCH_NS, TimingFailure)
+    return reported, compared
 
 
 def record_once(context, name, **options):
-    """perf first: its tracepoints' times are then those before wallprof's programs ran. It may not be told
+    """perf first: its tracepoints' times are then those before wallprof's programs ran. It may not get
     of BPF programs that are loaded meanwhile, at which its version of 6.1 gives up.
     """
     data, output, truth = (context.path(f"{name}{end}") for end in (".data", ".json.gz", ".truth"))
     done = subprocess.run(["perf", "sched", "record", "--no-bpf-event", "-k", "CLOCK_MONOTONIC", "-q",
                            "-o", data, "--", WALLPROF, "-q", "--keep-capture", "-o", output, "--",
                            *context.workload(name, truth=truth, **options)],
-                          capture_output=True, text=True, timeout=context.patience_s)
+                          capture_output=True, text=True, timeout=context.timeout_s)
     check(output.exists(), f"perf and wallprof recorded nothing: {done.stderr[-600:]}")
     return Recording(context, output, truth), perf_runs(data)
 
@@ -142,7 +142,7 @@ def test_same_run(context):
     needs_command("perf")
     if hidden_tasks():
         raise Skip("this kernel raises no tracepoint for switches of " + ", ".join(sorted(hidden_tasks())))
-    rng, told, compared = context.random, 0, 0
+    rng, reported, compared = context.random, 0, 0
     workloads = [("relay", {"threads": 6, "rounds": 10, "hold_us": rng.randint(800, 2000)}),
                  ("burn", {"threads": 4, "cpus": 2, "ms": rng.randint(60, 120)})]
     if not IN_GUEST:  # where each takes 12 s
@@ -151,9 +151,9 @@ def test_same_run(context):
     for name, options in workloads:
         recording, perf = record(context, name, **options)
         of_this = check_threads(recording, perf)
-        told, compared = told + of_this[0], compared + of_this[1]
-    print(f"# perf sched timehist: {compared} of {told} runs compared", flush=True)
-    check(compared >= LEAST_SHARE * told > 0, f"only {compared} of perf's {told} runs are ours, too")
+        reported, compared = reported + of_this[0], compared + of_this[1]
+    print(f"# perf sched timehist: {compared} of {reported} runs compared", flush=True)
+    check(compared >= LEAST_SHARE * reported > 0, f"only {compared} of perf's {reported} runs are ours, too")
     altered = {tid: [run._replace(delay=run.delay + 2 * SWITCH_NS) for run in runs]
                for tid, runs in perf.items()}
     expect_failure(check_threads, recording, altered)

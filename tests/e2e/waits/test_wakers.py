@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from capture_reader import records
-from harness import (IN_GUEST, MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, needs_command, needs_root)
+from harness import (IN_GUEST, MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, needs_command,
+                     needs_root)
 from kernel_modules import load
 
 UNTIMED = True  # it keeps the CPUs busy itself
@@ -91,7 +92,7 @@ PID_AT = 24  # in sched_waking's fields
 HARD_ENTRY = re.compile(r"^(asm_)?(sysvec_|common_interrupt)")
 SOFT_ENTRY = re.compile(r"^(__do_softirq|handle_softirqs)$")
 BELOW_INTERRUPT = re.compile(r"^(__)?irq_exit_rcu$|^run_ksoftirqd$|" + HARD_ENTRY.pattern)
-# What a thread does on its return from an interrupt is attributed to the thread again.
+# Wakeups on a thread's return from an interrupt are attributed to the thread again.
 INTERRUPT_OVER = re.compile(r"^irqentry_exit|^exit_to_user_mode|^preempt_schedule_irq$")
 # The functions that serve soft interrupts, with the numbers of linux/interrupt.h. The first one in a chain decides.
 VECTORS = {"run_timer_softirq": 1, "net_tx_action": 2, "net_rx_action": 3, "blk_done_softirq": 4,
@@ -212,7 +213,7 @@ def record_both(context, command):
     done = subprocess.run(["perf", "record", "-B", "-N", "--no-bpf-event", "-k", "CLOCK_MONOTONIC", "-q", "-a", "-g",
                            "--kernel-callchains", "-e", "sched:sched_waking", "-o", data, "--", WALLPROF, "record",
                            "-q", "-o", capture, "--", *command], capture_output=True, text=True,
-                          timeout=context.patience_s)
+                          timeout=context.timeout_s)
     check(capture.exists() and data.exists(), f"perf and wallprof recorded nothing: {done.stderr[-600:]}")
     ours = list(wakings_of_capture(capture))
     return wakings_of_perf(data, {tid for tid, *_ in ours}), ours

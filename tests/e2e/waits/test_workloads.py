@@ -3,8 +3,7 @@
 import os
 import subprocess
 
-from harness import (CALL_NS, LOAD_NS, MS, PATIENCE, Truth, check, check_timed, expect_failure,
-                     noise, noticeable)
+from harness import (CALL_NS, LOAD_NS, MS, SLOWNESS, Truth, check, check_timed, expect_failure, noise, noticeable)
 
 ALL = (("sleeps", {"threads": 4, "ms": 20}), ("sleeps", {"threads": 300, "rounds": 1, "ms": 100}),
        ("convoy", {"threads": 4, "hold_ms": 10}), ("convoy", {"burn": 1, "hold_ms": 10}),
@@ -28,14 +27,14 @@ def check_usage(truth, usage):
     threads = len(truth.threads)
     cpu = (usage.ru_utime + usage.ru_stime) * 1e9
     check_timed("CPU time", sum(t["cpu_ns"] for t in truth.threads), cpu, 0.02,
-                (5 + threads * 0.2) * MS * PATIENCE)
-    told = sum(t["nvcsw"] + t["nivcsw"] for t in truth.threads)
+                (5 + threads * 0.2) * MS * SLOWNESS)
+    reported = sum(t["nvcsw"] + t["nivcsw"] for t in truth.threads)
     counted = usage.ru_nvcsw + usage.ru_nivcsw
-    check(told <= counted <= told + 3 * threads, f"{told} switches told, {counted} counted")
+    check(reported <= counted <= reported + 3 * threads, f"{reported} switches reported, {counted} counted")
 
 
 def check_waits(truth):
-    """Waits lie in the thread's life, one after another, and it did not run meanwhile."""
+    """Waits lie in the thread's lifetime, one after another, and it did not run meanwhile."""
     for thread in truth.threads:
         now = thread["begin_ns"]
         for kind, begin, end in thread["waits"]:
@@ -56,7 +55,7 @@ def test_truths(context):
         check_waits(truth)
 
 
-def test_they_do_as_told(context):
+def test_they_do_as_asked(context):
     ms = context.random.randint(20, 80)
     truth, _ = run(context, "burn", threads=3, ms=ms)
     for thread in truth.named("burner"):

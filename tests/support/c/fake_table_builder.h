@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * fake_table_builder.h - a builder of unwind tables that does what the object says: an ELF header
- * and, behind it, a struct deed; or, with a debug file, what that says. Runs in the sandboxed
+ * and, behind it, a struct behaviour; or, with a debug file, what that says. Runs in the sandboxed
  * child, in the place of unwind_table_build() (--wrap), as does what sees whether a debug file
  * fits. Include after test_tools.h.
  */
@@ -20,7 +20,7 @@
 #define OBJECT	  4 /* the first descriptor that it gets */
 #define BASE_SVMA 4096
 
-struct deed {
+struct behaviour {
 	char what;
 	uint32_t rows;
 	uint64_t seed;
@@ -56,7 +56,7 @@ static inline void spin(void)
 		;
 }
 
-/* As if it came from the child's own code. All forgers are a child's first object. */
+/* Sends it as the child's own code does. All forgers are a child's first object. */
 static inline void forge(TableAnswer answer)
 {
 	if (write(SOCKET, &answer, sizeof(answer)) != sizeof(answer))
@@ -79,10 +79,10 @@ static inline void put_made(const UnwindTable *table)
 }
 
 /* Now it is the one table, now the other, and in between it is both. */
-static inline void keep_changing(const struct deed *deed)
+static inline void keep_changing(const struct behaviour *behaviour)
 {
-	UnwindTable a = make_table(deed->seed, deed->rows);
-	UnwindTable b = make_table(deed->seed + 1, deed->rows);
+	UnwindTable a = make_table(behaviour->seed, behaviour->rows);
+	UnwindTable b = make_table(behaviour->seed + 1, behaviour->rows);
 
 	put_made(&a);
 	forge((TableAnswer){.number = 1, .rows = a.rows.count, .rules = a.rules.count});
@@ -129,12 +129,12 @@ static inline void spoil(UnwindTable *table, char how, uint64_t seed)
 	}
 }
 
-static inline void misbehave(const struct deed *deed, const ElfMap *file)
+static inline void misbehave(const struct behaviour *behaviour, const ElfMap *file)
 {
 	static int *volatile nowhere = (int *)16;
 	char byte;
 
-	switch (deed->what) {
+	switch (behaviour->what) {
 	case 'c':
 		*nowhere = 1;
 		break;
@@ -178,7 +178,7 @@ static inline void misbehave(const struct deed *deed, const ElfMap *file)
 		forge((TableAnswer){.number = 1, .result = -ENODATA});
 		break;
 	case 'x':
-		keep_changing(deed);
+		keep_changing(behaviour);
 		break;
 	case 'y':
 		*(volatile uint8_t *)other_region.base = 1;
@@ -189,7 +189,7 @@ static inline void misbehave(const struct deed *deed, const ElfMap *file)
 	}
 }
 
-static inline bool read_behaviour(Elf *elf, struct deed *ret_deed)
+static inline bool read_behaviour(Elf *elf, struct behaviour *ret_deed)
 {
 	size_t size;
 	const char *image = elf_rawfile(elf, &size);
@@ -202,30 +202,30 @@ static inline bool read_behaviour(Elf *elf, struct deed *ret_deed)
 
 bool __wrap_debug_link_read(Elf *elf, Companion *ret_companion)
 {
-	struct deed deed;
+	struct behaviour behaviour;
 
-	if (!read_behaviour(elf, &deed) || !*deed.debuglink)
+	if (!read_behaviour(elf, &behaviour) || !*behaviour.debuglink)
 		return false;
-	memcpy(ret_companion->name, deed.debuglink, sizeof(deed.debuglink));
+	memcpy(ret_companion->name, behaviour.debuglink, sizeof(behaviour.debuglink));
 	return true;
 }
 
 int __wrap_debug_link_check(Elf *elf, Elf *debug, int debug_fd, int64_t size_max)
 {
-	struct deed deed;
+	struct behaviour behaviour;
 
 	(void)elf;
 	(void)debug_fd;
 	(void)size_max;
-	return read_behaviour(debug, &deed) && deed.what != 'i' ? 0 : -ESTALE;
+	return read_behaviour(debug, &behaviour) && behaviour.what != 'i' ? 0 : -ESTALE;
 }
 
-/* The table that a deed stands for; 'l' has gaps all over. */
-static inline UnwindTable table_of_behaviour(const struct deed *deed)
+/* Makes the table that a behaviour stands for; 'l' has gaps all over. */
+static inline UnwindTable table_of_behaviour(const struct behaviour *behaviour)
 {
-	UnwindTable table = make_table(deed->seed + BASE_SVMA, deed->rows);
+	UnwindTable table = make_table(behaviour->seed + BASE_SVMA, behaviour->rows);
 
-	if (deed->what == 'l')
+	if (behaviour->what == 'l')
 		table.counts.code = table.counts.code_gaps = 100;
 	return table;
 }
@@ -233,15 +233,15 @@ static inline UnwindTable table_of_behaviour(const struct deed *deed)
 int __wrap_unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
 			      UnwindTable *ret_table)
 {
-	struct deed deed;
+	struct behaviour behaviour;
 
-	if (!read_behaviour(debug->elf ? debug->elf : file->elf, &deed))
+	if (!read_behaviour(debug->elf ? debug->elf : file->elf, &behaviour))
 		return -ENODATA;
-	misbehave(&deed, file);
-	if (deed.what == 'd' || base_svma != BASE_SVMA)
+	misbehave(&behaviour, file);
+	if (behaviour.what == 'd' || base_svma != BASE_SVMA)
 		return -ENODATA;
-	*ret_table = table_of_behaviour(&deed);
-	spoil(ret_table, deed.what, deed.seed);
+	*ret_table = table_of_behaviour(&behaviour);
+	spoil(ret_table, behaviour.what, behaviour.seed);
 	return 0;
 }
 

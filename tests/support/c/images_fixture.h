@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* images_fixture.h - tells images what happens, record by record. Include after test_tools.h. */
+/* images_fixture.h - gives images the events, record by record. Include after test_tools.h. */
 #ifndef WALLPROF_TEST_IMAGES_FIXTURE_H
 #define WALLPROF_TEST_IMAGES_FIXTURE_H
 

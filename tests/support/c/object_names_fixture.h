@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* object_names_fixture.h - what object_names_find() tells of addresses of a file, without a
+/* object_names_fixture.h - what object_names_find() finds for addresses of a file, without a
  * sandbox. */
 #ifndef WALLPROF_TEST_NAME_OBJECTS_H
 #define WALLPROF_TEST_NAME_OBJECTS_H

@@ -203,7 +203,7 @@ static inline size_t total_samples(const Profile *profile)
 	return count;
 }
 
-/* What a thread did, told apart as far as its strip and its weights do; running by mode. */
+/* What a thread did, as its track and its weights distinguish it; running is split by mode. */
 typedef struct Sums {
 	uint64_t states[STATE_COUNT], user, kernel;
 } Sums;
@@ -244,7 +244,7 @@ static inline Sums sum_weights(const Profile *profile, const Node *thread)
 	return sums;
 }
 
-/* As the viewer paints: each sample from the middle to its neighbours; in half ns. */
+/* The viewer paints each sample from the middle to its neighbours; times are in half ns. */
 static inline Sums sum_paint(const Profile *profile, const Node *thread, uint64_t born,
 			     uint64_t died)
 {
@@ -315,7 +315,8 @@ static inline void check_paint_to(const Profile *profile, const Timeline *timeli
 	}
 }
 
-/* The strip is the ledger, and running by mode is what the weights say; to the nanosecond. */
+/* The track has the time by state of the ledger, and running by mode that of the weights; to the
+ * nanosecond. */
 static inline void check_paint(const Profile *profile, const Timeline *timeline)
 {
 	check_paint_to(profile, timeline, /* exact= */ true);

@@ -124,7 +124,7 @@ void joined(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm)
 	task(scenario, TASK_JOINED, tid, tgid, comm);
 }
 
-void foreign(Scenario *scenario, uint32_t tid, const char *comm)
+void non_target(Scenario *scenario, uint32_t tid, const char *comm)
 {
 	task(scenario, TASK_NON_TARGET, tid, tid, comm);
 }
@@ -389,11 +389,11 @@ static char state_at(const Thread *thread, uint64_t ns)
 	return '.';
 }
 
-void track_draw(const Scenario *scenario, const Thread *thread, char *track)
+void track_draw(const Scenario *scenario, const Thread *thread, char *drawn)
 {
 	for (int ms = 0; ms < scenario->length; ms++)
-		track[ms] = state_at(thread, scenario_ns(ms) + NSEC_PER_MSEC / 2);
-	track[scenario->length] = 0;
+		drawn[ms] = state_at(thread, scenario_ns(ms) + NSEC_PER_MSEC / 2);
+	drawn[scenario->length] = 0;
 }
 
 int track_difference(const char *expected, const char *actual)
@@ -407,16 +407,16 @@ int track_difference(const char *expected, const char *actual)
 void expect_track_of(const Scenario *scenario, uint32_t tid, int nth, const char *expected)
 {
 	const Thread *thread = scenario_thread(scenario, tid, nth);
-	char track[SCENARIO_LENGTH + 1];
+	char drawn[SCENARIO_LENGTH + 1];
 	int column;
 
 	if (!thread)
 		fail_msg("thread %u (%d): not there", tid, nth);
-	track_draw(scenario, thread, track);
-	column = track_difference(expected, track);
+	track_draw(scenario, thread, drawn);
+	column = track_difference(expected, drawn);
 	if (column >= 0)
 		fail_msg("thread %u (%d), column %d:\nexpected %s\nis       %s", tid, nth, column,
-			 expected, track);
+			 expected, drawn);
 }
 
 void expect_track(const Scenario *scenario, uint32_t tid, const char *expected)

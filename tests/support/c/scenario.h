@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * scenario.h - draws what threads do, event by event, and compares the timeline
- * made from it with a strip of one character per millisecond:
+ * made from it with a line of one character per millisecond:
  *
  *   R running   r runnable   B blocked   ? unknown   . not there
  *
@@ -29,17 +29,17 @@ typedef struct Scenario {
 		uint16_t seq;
 	} threads[SCENARIO_THREADS];
 	size_t thread_count;
-	struct rec_switch next_out; /* what the next switch-out tells beside its state */
-	uint32_t next_creator;	    /* whom the next birth's record names; 0: nobody */
-	uint32_t ran_before;	    /* who had the CPU before the next switch-in, 0: nobody */
-	uint64_t waker_kstack, waker_ustack; /* that the next waking tells */
-	uint64_t snapshot_ustack;	     /* that the next snapshot tells */
-	uint16_t snapshot_cpu;		     /* that all snapshots tell */
+	struct rec_switch next_out; /* the next switch-out's fields beside its state */
+	uint32_t next_creator;	    /* the creator in the next birth's record; 0: none */
+	uint32_t ran_before;	    /* the CPU's thread before the next switch-in; 0: none */
+	uint64_t waker_kstack, waker_ustack; /* of the next waking */
+	uint64_t snapshot_ustack;	     /* of the next snapshot */
+	uint16_t snapshot_cpu;		     /* of all snapshots */
 } Scenario;
 
 /* A window of length ms of a command, or (attached) of a running process. */
 void scenario_begin(Scenario *scenario, int length, bool attached);
-/* As scenario_begin, with the start of the window still to come. */
+/* Like scenario_begin(), with the start of the window still to come. */
 void scenario_begin_early(Scenario *scenario, int length, bool attached);
 void scenario_window_start(Scenario *scenario);
 
@@ -55,7 +55,7 @@ void described(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm
 void renamed(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);
 /* It lived before, and is recorded from now on. */
 void joined(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);
-void foreign(Scenario *scenario, uint32_t tid, const char *comm);
+void non_target(Scenario *scenario, uint32_t tid, const char *comm);
 void kernel_thread(Scenario *scenario, uint32_t tid, const char *comm);
 void wake_new(Scenario *scenario, uint32_t tid, uint32_t waker);
 void wake(Scenario *scenario, uint32_t tid, uint32_t waker);
@@ -72,7 +72,8 @@ void meta(Scenario *scenario, const char *text);
 void tick(Scenario *scenario, uint32_t tid, uint16_t cpu);
 void exiting(Scenario *scenario, uint32_t tid, uint32_t tgid, uint32_t code, uint8_t flags);
 void dead(Scenario *scenario, uint32_t tid);
-/* As BPF tells the end: exit, final switch and accounts at once, of who was born at that time. */
+/* The end as BPF reports it: exit, final switch and accounts at once, of the thread that was born
+ * then. */
 void ends(Scenario *scenario, uint32_t tid, uint32_t tgid, int born_ms, uint64_t runtime);
 void exec_as(Scenario *scenario, uint32_t old_tid, uint32_t tid, uint32_t tgid);
 void stats(Scenario *scenario, uint32_t tid, uint64_t runtime);
@@ -83,25 +84,25 @@ void read_completes(Scenario *scenario, uint32_t tid, int submitted, uint16_t cp
 /* Records of a kind were lost from … to …; noticed at the time of the event. */
 void loss(Scenario *scenario, uint32_t kind, int from_ms, int to_ms);
 
-/* The end of the window is told, also before events that come after it. */
+/* The end of the window is reported, also before events that come after it. */
 void scenario_window_end(Scenario *scenario);
 /* The same, and builds the timeline. */
 void scenario_finish(Scenario *scenario);
 void scenario_free(Scenario *scenario);
 
-/* The nth life (from 0) of tid in the timeline; NULL if there is none. */
+/* The nth thread (from 0) with this tid in the timeline; NULL if there is none. */
 const Thread *scenario_thread(const Scenario *scenario, uint32_t tid, int nth);
 
-/* Draws a thread into strip[SCENARIO_LENGTH + 1]. */
-void track_draw(const Scenario *scenario, const Thread *thread, char *track);
+/* Draws a thread into drawn[SCENARIO_LENGTH + 1]. */
+void track_draw(const Scenario *scenario, const Thread *thread, char *drawn);
 /* The first column where they differ, or -1. */
 int track_difference(const char *expected, const char *actual);
 
-/* Fails the test, with a picture, unless the nth life of tid looks like that. */
+/* Fails the test, with a picture, unless the nth thread with this tid looks like that. */
 void expect_track_of(const Scenario *scenario, uint32_t tid, int nth, const char *expected);
 void expect_track(const Scenario *scenario, uint32_t tid, const char *expected);
 
-/* What is true of every thread: an unbroken chain, the ledger adds up to its life. */
+/* Checks what holds for every thread: an unbroken chain, whose states add up to its lifetime. */
 void check_thread(const Timeline *timeline, const Thread *thread);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * table_fixture.h - a service for unwind tables, objects that say what becomes of who reads
+ * table_fixture.h - a service for unwind tables, objects that say how the child behaves that reads
  * them, and what came of each. Include after test_tools.h.
  */
 #ifndef WALLPROF_TABLE_FIXTURE_H
@@ -18,9 +18,9 @@
 #define OBJECTS_MAX 400
 
 typedef struct Object {
-	struct deed deed;
-	struct deed by_build_id, by_link; /* its debug files; rows 0 = there is none */
-	char wanted;			  /* whose table is right: 0 = its own, 'b' or 'l' */
+	struct behaviour behaviour;
+	struct behaviour by_build_id, by_link; /* its debug files; rows 0 = there is none */
+	char wanted;			       /* whose table is right: 0 = its own, 'b' or 'l' */
 	unsigned answers;
 	int error, debug;
 	bool right; /* it had a table, and the one that it should have */
@@ -105,7 +105,7 @@ static inline void forget_answers(Fixture *fixture)
 	fixture->answered = 0;
 }
 
-static inline int make_object(const struct deed *deed)
+static inline int make_object(const struct behaviour *behaviour)
 {
 	Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
 					 ELFDATA2LSB, EV_CURRENT},
@@ -117,10 +117,10 @@ static inline int make_object(const struct deed *deed)
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
-	assert_int_equal(write(fd, deed, sizeof(*deed)), sizeof(*deed));
+	assert_int_equal(write(fd, behaviour, sizeof(*behaviour)), sizeof(*behaviour));
 	/* As large as files with so many rows are. */
-	if (deed->rows > 1000)
-		assert_int_equal(ftruncate(fd, deed->rows), 0);
+	if (behaviour->rows > 1000)
+		assert_int_equal(ftruncate(fd, behaviour->rows), 0);
 	return fd;
 }
 
@@ -137,11 +137,11 @@ static inline void want_fd(Fixture *fixture, uint32_t id, int fd)
 static inline int find_debug(void *user, uint32_t id, const char *debuglink)
 {
 	const Object *object = &((const Fixture *)user)->objects[id];
-	const struct deed *deed = debuglink ? &object->by_link : &object->by_build_id;
+	const struct behaviour *behaviour = debuglink ? &object->by_link : &object->by_build_id;
 
 	if (debuglink)
-		assert_string_equal(debuglink, object->deed.debuglink);
-	return deed->rows ? make_object(deed) : -ENOENT;
+		assert_string_equal(debuglink, object->behaviour.debuglink);
+	return behaviour->rows ? make_object(behaviour) : -ENOENT;
 }
 
 static inline void want(Fixture *fixture, uint32_t id, char what)
@@ -149,9 +149,9 @@ static inline void want(Fixture *fixture, uint32_t id, char what)
 	Object *object = &fixture->objects[id];
 	_cleanup_close_ int fd = -1;
 
-	object->deed = (struct deed){
+	object->behaviour = (struct behaviour){
 		.what = what, .rows = 3 + random_below(900), .seed = random_below(1 << 30)};
-	fd = make_object(&object->deed);
+	fd = make_object(&object->behaviour);
 	want_fd(fixture, id, fd);
 }
 
@@ -159,7 +159,7 @@ static inline bool is_right(const Object *object, const UnwindTable *table)
 {
 	UnwindTable truth = table_of_behaviour(object->wanted == 'b'   ? &object->by_build_id
 					       : object->wanted == 'l' ? &object->by_link
-								       : &object->deed);
+								       : &object->behaviour);
 	bool right = same_tables(table, &truth);
 
 	unwind_table_free(&truth);
@@ -199,7 +199,7 @@ static inline void check(const Fixture *fixture, uint32_t id, int error)
 	const Object *object = &fixture->objects[id];
 
 	if (object->answers != 1 || object->error != error || object->right != !error)
-		fail_msg("object %u, %c: %u answers, error %d (%d), %s", id, object->deed.what,
+		fail_msg("object %u, %c: %u answers, error %d (%d), %s", id, object->behaviour.what,
 			 object->answers, object->error, error,
 			 object->right ? "right" : "not right");
 }

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* Nothing is to be left out for its time: `tools/test --long`. */
+/* Whether slow tests run, too: `tools/test --long`. */
 static inline bool is_long_run(void)
 {
 	return getenv("WALLPROF_LONG") != NULL;

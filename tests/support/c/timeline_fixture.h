@@ -41,7 +41,7 @@ static inline uint32_t fixture_process(Timeline *t, uint32_t pid, const char *na
 	return t->processes.count - 1;
 }
 
-/* A thread that lives from start to end (ns in the window), with no interval yet. */
+/* A thread that exists from start to end (ns in the window), with no interval yet. */
 static inline uint32_t fixture_thread(Timeline *t, uint32_t process, uint32_t tid, const char *name,
 				      uint64_t start, uint64_t end)
 {
@@ -97,7 +97,7 @@ static inline Tick *fixture_tick(Timeline *t, uint32_t thread, uint64_t ns, bool
 	return tick;
 }
 
-/* A thread, or a process of one thread, that does one thing all its life. */
+/* A thread, or a process of one thread, in one state from its birth to its exit. */
 static inline void fixture_simple_thread(Timeline *t, uint32_t process, uint32_t tid,
 					 const char *name, enum thread_state state,
 					 enum reason reason)

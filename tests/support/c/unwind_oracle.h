@@ -44,7 +44,7 @@ typedef struct Value {
 typedef struct Caller {
 	bool covered;
 	Value cfa, ra, bp, bx, sp;
-	/* Of libdw's answer: does it go by what our rules leave out? */
+	/* Does libdw's answer depend on something that our rules omit? */
 	bool cfa_by_expression;
 } Caller;
 
@@ -194,7 +194,7 @@ static inline Caller ask_libdw(const Oracle *oracle, uint64_t svma, const Machin
 	caller.ra = register_by_libdw(frame, DWARF_RETURN, machine, &caller.cfa.number);
 	caller.bp = register_by_libdw(frame, DWARF_RBP, machine, &caller.cfa.number);
 	caller.bx = register_by_libdw(frame, DWARF_RBX, machine, &caller.cfa.number);
-	/* Of registers without an instruction elfutils has those of the caller by the psABI as
+	/* For registers without an instruction elfutils takes those of the caller by the psABI as
 	 * unchanged; but where rbx should be in its list, there is rax's number. */
 	if (caller.bx.kind == VALUE_UNDEFINED)
 		caller.bx = (Value){VALUE_KNOWN, machine->regs[DWARF_RBX]};

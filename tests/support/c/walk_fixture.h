@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * walk_fixture.h - a made-up process for the walk: a leaf's code, callers' code and a stack, each
- * word of which is, unless it is set to something else, a return address that tells which word it
+ * word of which is, unless it is set to something else, a return address that says which word it
  * is.
  */
 #ifndef WALLPROF_TEST_WALK_WORLD_H

@@ -42,7 +42,7 @@ def paths_of(name):
 
 
 def account(name):
-    """What the kernel counts of a disk: requests and bytes, read and written (iostats.rst)."""
+    """Returns the kernel's counts of a disk: requests and bytes, read and written (iostats.rst)."""
     fields = [sum(column) for column in zip(*([int(f) for f in (p / "stat").read_text().split()]
                                               for p in paths_of(name)))]
     return {"reads": fields[0], "read_bytes": fields[2] * SECTOR,
@@ -55,18 +55,18 @@ def record_io(context, file, steps):
     truth.unlink(missing_ok=True)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", WORKLOADS / "io", truth, file,
                      *(f"{k}:{n}" for k, n in steps.items()))
-    told = [json.loads(line) for line in truth.read_text().splitlines()]
+    reported = [json.loads(line) for line in truth.read_text().splitlines()]
     report = read_report(context, context.path("p.json.capture"))
-    return Profile.load(output), report, {t["kind"]: t for t in told}
+    return Profile.load(output), report, {t["kind"]: t for t in reported}
 
 
-def thread_of(report, told):
-    (found,) = [t for t in report["threads"] if t["tid"] == told["pid"]]
+def thread_of(report, reported):
+    (found,) = [t for t in report["threads"] if t["tid"] == reported["pid"]]
     return found
 
 
-def noted(report, what):
-    """How often the recorder says that of requests."""
+def matches_in_notes(report, what):
+    """Returns the number in the recorder's note with these words."""
     notes = [re.match(f"block I/O: (\\d+) requests {re.escape(what)}", note) for note in report["notes"]]
     return sum(int(n[1]) for n in notes if n)
 
@@ -75,10 +75,10 @@ def check_device(report, name, before, after, largest=LARGEST):
     """All that the kernel counted for the device, and nothing else.
 
     On one kernel in our hands (6.18, of a Firecracker guest) no BPF program, be it the smallest, is
-    run for some completions, one of 100,000 or so; the recorder tells how many.
+    run for some completions, one of 100,000 or so; the recorder reports how many.
     """
     (found,) = [d for d in report["devices"] if d["name"] == name]
-    unseen = noted(report, "omitted (completion not observed)")
+    unseen = matches_in_notes(report, "omitted (completion not observed)")
     for key, count in after.items():
         missing = count - before[key] - found[key]
         check(0 <= missing <= (unseen * largest if "bytes" in key else unseen),
@@ -87,41 +87,41 @@ def check_device(report, name, before, after, largest=LARGEST):
     check(found["failed"] == 0, f"{found['failed']} failed")
 
 
-def check_thread(report, told, reads, writes):
-    """What the kernel's account of the process says that it moved."""
-    io, unseen = thread_of(report, told)["io"], noted(report, "omitted (completion not observed)")
-    missing = (told["read_bytes"] - io["read_bytes"], told["write_bytes"] - io["written_bytes"])
-    check(all(0 <= m <= unseen * BLOCK for m in missing), f"{io}, the kernel counted {told}")
+def check_thread(report, reported, reads, writes):
+    """Returns the bytes in the kernel's account of the process."""
+    io, unseen = thread_of(report, reported)["io"], matches_in_notes(report, "omitted (completion not observed)")
+    missing = (reported["read_bytes"] - io["read_bytes"], reported["write_bytes"] - io["written_bytes"])
+    check(all(0 <= m <= unseen * BLOCK for m in missing), f"{io}, the kernel counted {reported}")
     check(0 <= reads + writes - io["reads"] - io["writes"] <= unseen
           and (io["reads"] == 0) == (reads == 0) and (io["writes"] == 0) == (writes == 0),
           f"{io}, should be {reads} reads and {writes} writes")
 
 
-def check_accounts(report, told):
-    """As iotop shows them: of the thread, be it another who writes it to the disk."""
-    kernel = thread_of(report, told)["kernel"]
-    check(kernel["read_bytes"] >= told["read_bytes"] and kernel["write_bytes"] >= told["write_bytes"]
-          and kernel["write_bytes"] <= told["write_bytes"] + OWN_WRITES,
-          f"{kernel}, /proc/PID/io had {told}")
+def check_accounts(report, reported):
+    """Returns the bytes as iotop shows them: the thread's, also if another one writes them to the disk."""
+    kernel = thread_of(report, reported)["kernel"]
+    check(kernel["read_bytes"] >= reported["read_bytes"] and kernel["write_bytes"] >= reported["write_bytes"]
+          and kernel["write_bytes"] <= reported["write_bytes"] + OWN_WRITES,
+          f"{kernel}, /proc/PID/io had {reported}")
 
 
-def disk_waits(report, told, *leaves):
-    reasons = thread_of(report, told)["reasons"]
+def disk_waits(report, reported, *leaves):
+    reasons = thread_of(report, reported)["reasons"]
     return sum(reasons.get(leaf, 0) for leaf in leaves)
 
 
 def waited_for(report, path, leaf):
-    """Of the time that threads waited in such a way so much was for this file."""
+    """Returns how much of the time of such waits was for this file."""
     return sum(w["ns"] for w in report["waited_objects"]
                if w["reason"] == leaf and w["object"] == os.path.realpath(path))
 
 
-def check_waits(report, told, leaf, share):
-    """Of the time that it waited in such a way so much names what it waited for."""
-    named, waited = thread_of(report, told)["io"]["waited_ns"], disk_waits(report, told, leaf)
-    check(waited > 0, f"it did not wait: {thread_of(report, told)}")
+def check_waits(report, reported, leaf, share):
+    """Returns how much of the time of such waits has a waited-for object."""
+    named, waited = thread_of(report, reported)["io"]["waited_ns"], disk_waits(report, reported, leaf)
+    check(waited > 0, f"it did not wait: {thread_of(report, reported)}")
     check(named >= share * waited, f"{named} ns of {waited} name a request")
-    length = told["end_ns"] - told["begin_ns"]
+    length = reported["end_ns"] - reported["begin_ns"]
     check(waited <= length, f"it waited {waited} ns in {length}")
 
 

@@ -23,7 +23,7 @@ READ_BYTES = 4 << 20
 LOOP = f"import os\nos.nice({NICE})\nwhile True: pass"
 
 
-def time_out_again_and_again(is_over):
+def time_out_repeatedly(is_over):
     """A timer of the kernel's timer wheel, in a soft interrupt, ends recv() at its time limit."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
         own.bind(("127.0.0.1", 0))
@@ -35,7 +35,7 @@ def time_out_again_and_again(is_over):
                 pass
 
 
-def read_again_and_again(path, is_over):
+def read_repeatedly(path, is_over):
     """Reads from the disk and not from memory. On a disk with one queue, reads end in a soft interrupt."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
@@ -57,8 +57,8 @@ class BusyMachine:
         self.file.flush()
         os.fsync(self.file.fileno())
         self.loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(os.cpu_count())]
-        self.threads = [threading.Thread(target=time_out_again_and_again, args=(self.is_over,)) for _ in range(STORM)]
-        self.threads.append(threading.Thread(target=read_again_and_again, args=(Path(self.file.name), self.is_over)))
+        self.threads = [threading.Thread(target=time_out_repeatedly, args=(self.is_over,)) for _ in range(STORM)]
+        self.threads.append(threading.Thread(target=read_repeatedly, args=(Path(self.file.name), self.is_over)))
         for thread in self.threads:
             thread.start()
         return self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where cgroups are."""
+"""The folders of cgroups."""
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The user stacks of a profile, and whether they are the chains that a workload told.
+"""The user stacks of a profile, and whether they are the chains that a workload announced.
 
-What is compared are names, from the outermost function to the innermost; what was told is
+What is compared are names, from the outermost function to the innermost; announcements are
 described in tests/workloads/common/announce.h.
 """
 import bisect
@@ -10,19 +10,19 @@ import re
 from collections import Counter, namedtuple
 from pathlib import Path
 
-from harness import PATIENCE, Untimely, by_state, check
+from harness import SLOWNESS, TimingFailure, by_state, check
 
 # Outermost functions by name; those that a stripped file does not name: see roots.py.
 ROOTS = {"_start", "libc_start_main_stage2", "__libc_start_call_main", "__libc_start_main", "__libc_start_main_impl",
          "__libc_start_main_stage2", "_start_c", "start_thread", "start", "clone3", "__clone3",
          "clone", "__clone", "_dl_start_user"}
-# How the names of their files begin.
+# The beginnings of their files' names.
 LIBRARIES = {"LIBC": ("libc.so", "ld-musl-"), "LOADER": ("ld-linux-", "ld-musl-"),
              "LIBSTDC++": ("libstdc++.so",), "LIBGCC": ("libgcc_s.so",)}
 
 # Clocks are read some instructions before and after what they are about: in a system call, which
 # takes 20 us emulated.
-SLACK_NS = 50_000 * PATIENCE
+SLACK_NS = 50_000 * SLOWNESS
 
 RECORDING = "[recording]"  # recording's share of the time of many ticks, none of which hit it
 
@@ -31,7 +31,7 @@ Frame = namedtuple("Frame", "name library category pseudo address")
 
 
 class Stacks:
-    """Frames of a thread's samples, outermost first, inlined calls left out."""
+    """Frames of a thread's samples, outermost first, without inlined calls."""
 
     def __init__(self, profile):
         self.data, self.shared = profile.data, profile.data["shared"]
@@ -42,7 +42,7 @@ class Stacks:
         return self._stack(thread.data["samples"]["stack"][sample])
 
     def user(self, thread, sample):
-        """User code, and pseudo frames but the leaf's, which tells the state."""
+        """User code, and pseudo frames except the leaf's, which is the state."""
         frames = self.of(thread, sample)
         if frames and frames[-1].pseudo and frames[-1].category != "User":
             frames = frames[:-1]
@@ -83,24 +83,24 @@ def events_of(thread):
     """(sample, kind, time) of all ticks, as "tick", and of all switch-outs, as "switch".
 
     A tick has a weight, what only paints has none. A stretch off the CPU began with one
-    switch-out, whose stack all its samples have, and stands for all of its time: its middle
-    is told. A thread begins off the CPU without one.
+    switch-out, whose stack all its samples have, and stands for all of its time; the event's
+    time is its middle. A thread begins off the CPU without one.
     """
     start, ran = None, False
     states = [by_state(*pair) for pair in zip(thread.sample_categories, thread.leaves)]
     # In a row that short processes share, this lies between two of them.
-    states = ["nobody" if leaf == "[not alive]" else state
+    states = ["none" if leaf == "[not alive]" else state
               for leaf, state in zip(thread.leaves, states)]
     for i, state in enumerate(states):
         if state == "running":
             start, ran = None, True
             if thread.weights[i] > 0 and thread.leaves[i] != RECORDING:
                 yield i, "tick", thread.times[i]
-        elif state == "nobody":
+        elif state == "none":
             ran = False
         elif start is None and ran and state != "unknown":
             start = i
-        last = i + 1 == len(states) or states[i + 1] in ("running", "unknown", "nobody")
+        last = i + 1 == len(states) or states[i + 1] in ("running", "unknown", "none")
         if start is not None and last:
             yield start, "switch", (thread.times[start] + thread.times[i]) / 2
             start = None
@@ -137,17 +137,17 @@ def _word(word):
     return rf"(?:{re.escape(name)}\t[^\n]*\n){{{times or 1}}}"
 
 
-AT_BOTH_ENDS = ("told_now", "told")
+AT_BOTH_ENDS = ("announce_now", "announce")
 
 
 def expression_of(chain):
-    """What the lines of a whole stack must match, below its outermost functions."""
+    """Returns the pattern that the lines of a whole stack must match, below its outermost functions."""
     whole, _, rest = chain.partition(" + ")
     return re.compile("".join(_word(w) for w in whole.split()) + _any_of(rest))
 
 
 def _any_of(rest):
-    """What does something itself between two readings of the clock begins and ends within one."""
+    """A function that does something between two readings of the clock begins and ends within one."""
     if not rest:
         return ""
     return "(?:" + "|".join(_word(w) for w in [*rest.split(), *AT_BOTH_ENDS]) + ")*"
@@ -166,7 +166,7 @@ def below_roots(frames, first):
 
 
 # These overwrite what they saved of their callers' registers with those that they will go on with
-# (__builtin_eh_return()). Nobody finds these callers by rbp then, and how many ticks come just
+# (__builtin_eh_return()). These callers cannot be found by rbp then, and how many ticks come just
 # then is chance.
 EH_RETURN = ("_Unwind_Resume", "_Unwind_RaiseException", "_Unwind_Resume_or_Rethrow",
              "_Unwind_ForcedUnwind")
@@ -193,7 +193,7 @@ def judge(frames, chain, is_root):
 
 
 def ends_like(frames, chain):
-    """What there is of a stack that is cut at its root is the inner end of the chain."""
+    """A stack that is truncated at its root is the inner end of the chain."""
     if not frames:
         return True
     words = []
@@ -206,8 +206,8 @@ def ends_like(frames, chain):
     return any(end.fullmatch(lines_of(frames)) for end in ends)
 
 
-class Told:
-    """What a workload appended to $WALLPROF_TOLD."""
+class Announcements:
+    """The lines that a workload appended to $WALLPROF_ANNOUNCE."""
 
     def __init__(self, path):
         lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
@@ -219,7 +219,7 @@ class Told:
 
     def altered(self, change):
         """With each chain as change(chain) has it."""
-        other = object.__new__(Told)
+        other = object.__new__(Announcements)
         other.values = self.values
         other.intervals = [{**i, "chain": change(i["chain"])} for i in self.intervals]
         return other
@@ -233,17 +233,17 @@ def lives_in(thread, interval, offset):
     return thread.times and thread.times[0] <= begin and end <= thread.times[-1]
 
 
-def compare(profile, told, is_root):
-    """How many ticks and switch-outs within what was told are right, and which are not.
+def compare(profile, reported, is_root):
+    """Counts the ticks and switch-outs within the announcements that are right, and those that are wrong.
 
-    Verdict of Counters by (kind of event, kind told); `wrong` is a list of texts, `cut` counts
+    Verdict of Counters by (kind of event, kind announced); `wrong` is a list of texts, `cut` counts
     the stacks that are marked.
     """
     stacks, verdict = Stacks(profile), Verdict(Counter(), Counter(), [], Counter())
-    # What interrupts between two readings of clocks makes the difference smaller.
-    offset = max(i["offset_ns"] for i in told.intervals[:10]) - profile.start_ns
+    # An interrupt between two readings of clocks makes the difference smaller.
+    offset = max(i["offset_ns"] for i in reported.intervals[:10]) - profile.start_ns
     intervals = {}
-    for interval in told.intervals:
+    for interval in reported.intervals:
         intervals.setdefault(interval["tid"], []).append(interval)
     for thread in profile.threads:
         # 12.3 is the fourth that had the number 12.
@@ -271,18 +271,18 @@ def _take(verdict, frames, interval, event, is_root):
                              + " > ".join(f.name for f in frames))
 
 
-def check_told(profile, told, is_root, marked_share=0.0, wanted=("tick", "switch"), copies_share=0.0):
+def check_reported(profile, reported, is_root, marked_share=0.0, wanted=("tick", "switch"), copies_share=0.0):
     """No stack is wrong, at most such a share is cut short, and there were some of each kind.
 
     copies_share: an additional share may be cut because the recorder had only a copy of a part of the stack.
     """
-    check(told.intervals, "the workload told nothing")
-    verdict = compare(profile, told, is_root)
+    check(reported.intervals, "the workload announced nothing")
+    verdict = compare(profile, reported, is_root)
     check(not verdict.wrong, f"{len(verdict.wrong)} wrong stacks: " + "\n".join(verdict.wrong[:5]))
     exact, marked = sum(verdict.exact.values()), sum(verdict.marked.values())
     for event in wanted:
         if not any(e == event for e, _ in verdict.exact):
-            raise Untimely(f"no {event} within what was told: {verdict}")
+            raise TimingFailure(f"no {event} within the announcements: {verdict}")
     overwritten = of_copies = 0
     for text, n in verdict.cut.items():
         if any(f" {name} " in f"{text} " for name in EH_RETURN):

@@ -36,7 +36,7 @@ class Trace:
 
     @property
     def path_tid(self):
-        """Of the row of the critical path."""
+        """Returns the slices of the critical path's track."""
         return next((e["tid"] for e in self.by_phase["M"] if e["name"] == "process_name"
                      and e["args"]["name"] == CRITICAL_PATH), None)
 
@@ -55,7 +55,7 @@ class Trace:
                       key=lambda s: (s[0], -s[1]))
 
     def ns_by_state(self, tid):
-        """Of the thread states that Perfetto shows."""
+        """Returns the times of the thread states that Perfetto shows."""
         sums = defaultdict(float)
         for event in self.by_phase["T"]:
             if event["tid"] == tid:

@@ -55,7 +55,7 @@ def openssl_speed(_context):
 
 
 def _import_stream(rng, commits):
-    """What git fast-import reads: a history of some files."""
+    """Returns the input of git fast-import: a history of some files."""
     lines = []
     for number in range(commits):
         lines += ["commit refs/heads/main", f"committer T <t@localhost> {1700000000 + number} +0000",
@@ -105,7 +105,7 @@ def gdb_batch(context):
     """A debugger, and the program that it stops: not by a breakpoint, behind which the program
     counter is one further than the program is."""
     needs_command("gdb")
-    return ["env", f"WALLPROF_TOLD={context.path('told')}", "gdb", "-q", "-batch", "-nx",
+    return ["env", f"WALLPROF_ANNOUNCE={context.path('reported')}", "gdb", "-q", "-batch", "-nx",
             "-ex", "set debuginfod enabled off", "-ex", "info functions", "-ex", "info types",
             "-ex", "catch syscall clock_nanosleep", "-ex", "run", "-ex", "bt full", "-ex", "info line main",
             "-ex", "disassemble /s main", "-ex", "kill", "--args", WORKLOADS / "unwind-calls",

@@ -34,15 +34,15 @@ STATES = ("running", "runnable", "blocked", "unknown")
 # A guest of the kernel matrix: what a clock says there is held to so much besides, for an
 # emulated machine is slow and its CPUs come and go; and one waits longer. Counts, and what
 # wallprof makes of one recording, are as exact as anywhere.
-GUEST_SHARE, GUEST_ABSOLUTE, GUEST_PATIENCE = 0.1, 20 * MS, 6
+GUEST_SHARE, GUEST_ABSOLUTE, GUEST_SLOWNESS = 0.1, 20 * MS, 6
 IN_GUEST = "WALLPROF_GUEST" in os.environ
 ATTEMPTS = 5  # of a test in which a time was wrong, where wallprof may not be to blame; see is_disturbed()
 SHARE, ABSOLUTE = (GUEST_SHARE, GUEST_ABSOLUTE) if IN_GUEST else (0, 0)
-PATIENCE = GUEST_PATIENCE if IN_GUEST else 1
+SLOWNESS = GUEST_SLOWNESS if IN_GUEST else 1
 # For what must come: long enough for a machine that is busy with other tests. Only a failure takes that long.
-GIVE_UP_S = 120 * PATIENCE
-SWITCH_NS = 5000 * PATIENCE  # what the kernel's own accounts may be off by, for each switch
-# How long a thread may run in a call that makes it wait, the BPF programs at both ends included,
+GIVE_UP_S = 120 * SLOWNESS
+SWITCH_NS = 5000 * SLOWNESS  # what the kernel's own accounts may be off by, for each switch
+# The time that a thread may run in a call that makes it wait, including the BPF programs at both ends,
 # and how much longer loading a program takes.
 CALL_NS, LOAD_NS = (4 * MS, 100 * MS) if IN_GUEST else (0, 0)
 
@@ -53,7 +53,7 @@ def is_long():
 
 
 def cache_folder():
-    """Of the user's: what is fetched or made once and kept."""
+    """The user's folder for what is fetched or made once and kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wallprof-test"
 
 
@@ -62,14 +62,14 @@ class Skip(Exception):
 
 
 class Failure(AssertionError):
-    """What the test found wrong."""
+    """A check of the test failed; the argument says which."""
 
 
-class Untimely(Failure):
-    """A time is wrong, which where is_disturbed() may be the machine's doing."""
+class TimingFailure(Failure):
+    """A time is wrong; where is_disturbed(), the machine may be the cause."""
 
 
-class Busy(Untimely):
+class HostBusy(TimingFailure):
     """The guest's host did not let it run as the test needs; what could be tested was right."""
 
 
@@ -92,7 +92,7 @@ def noise(ns):
 
 def check_timed(what, got, wanted, share, absolute):
     """check_close for what two clocks say, or one at two moments."""
-    check_close(what, got, wanted, max(share, SHARE), max(absolute, ABSOLUTE), Untimely)
+    check_close(what, got, wanted, max(share, SHARE), max(absolute, ABSOLUTE), TimingFailure)
 
 
 def noticeable(ns, wanted=0):
@@ -101,14 +101,14 @@ def noticeable(ns, wanted=0):
 
 
 def fewer(count):
-    """How often to repeat what is slow in a guest, mostly for being read in Python."""
-    return count // PATIENCE
+    """Returns how often to repeat what is slow in a guest."""
+    return count // SLOWNESS
 
 
 def hit(ms):
-    """How many milliseconds to run so that ticks hit `ms` of them, be it in a guest that its host
+    """Returns how many milliseconds to run so that ticks hit `ms` of them, also in a guest that its host
     lets run for a tenth of the time."""
-    return ms * PATIENCE
+    return ms * SLOWNESS
 
 
 def host_only(why):
@@ -145,7 +145,7 @@ class Profile:
         self.categories = [c["name"] for c in self.meta["categories"]]
         self.start_ns = round(self.meta["startTime"] * MS)  # since the epoch
         self.rows = [Thread(self, t) for t in data["threads"]]
-        # What is on the critical path is a thread's own row, too.
+        # Samples of the critical path are in the thread's own track, too.
         self.threads = [t for t in self.rows if t.process != CRITICAL_PATH]
 
     @classmethod
@@ -265,7 +265,7 @@ class Thread:
         return range(bisect.bisect_left(self.times, begin), bisect.bisect_right(self.times, end))
 
     def text(self, number):
-        """What a marker's field of the format unique-string says; None if it has none."""
+        """Returns the text of a marker's field of the format unique-string; None if it has none."""
         return None if number is None else self._strings[number]
 
     def markers(self):
@@ -279,7 +279,7 @@ class Thread:
 
 RUNNING = ("User", "Kernel", "Recording")  # categories
 
-# Which category the waits of tests/workloads/common/truth.h belong to.
+# The categories of the waits of tests/workloads/common/truth.h.
 CATEGORY_OF = {"sleep": "Sleep (timer)", "mutex": "Lock", "condvar": "Waiting for another thread",
                "join": "Waiting for another thread", "child": "Waiting for another thread",
                "network": "Network", "pipe": "Pipe/IPC", "between jobs": "Between jobs"}
@@ -302,7 +302,7 @@ def by_leaf(category, leaf):
 
 
 class Truth:
-    """What a workload wrote down about itself (tests/workloads/common/truth.h)."""
+    """The truth that a workload wrote down about itself (tests/workloads/common/truth.h)."""
 
     def __init__(self, path):
         self.data = json.loads(Path(path).read_text())
@@ -319,14 +319,14 @@ def waited(thread, kind):
 
 
 class Context:
-    """What a test gets: a folder of its own, its random numbers, and wallprof."""
+    """The argument of a test: a folder of its own, its random numbers, and wallprof."""
 
     def __init__(self, seed, name):
         self.name, self.random = name, random.Random(f"{seed} {name}")
         self.folder = Path(tempfile.mkdtemp(prefix="wp-"))
         self.folder.chmod(0o755)
         self.processes = []
-        self.patience_s = GIVE_UP_S  # with a run of wallprof
+        self.timeout_s = GIVE_UP_S  # with a run of wallprof
         self.cgroup = None  # the folder of a cgroup; started commands enter it before they execute
 
     def close(self, keep):
@@ -372,7 +372,7 @@ class Context:
 
     def wallprof(self, *arguments, status=0, **settings):
         """Runs wallprof; checks its exit status unless status is None."""
-        settings.setdefault("timeout", self.patience_s)
+        settings.setdefault("timeout", self.timeout_s)
         settings.setdefault("cwd", self.folder)
         done = subprocess.run(self.placed([WALLPROF, *arguments]), capture_output=True, text=True, **settings)
         check(status is None or done.returncode == status,
@@ -500,7 +500,7 @@ class Viewer:
               f"profiler-cli does not load {path}: {self.status() or self.daemon.communicate()[1]}")
 
     def status(self):
-        """As its "load" asks for it: "loading", "symbolicating", "ready", what is wrong, or None if nobody answers."""
+        """The state in the answer to "load": "loading", "symbolicating", "ready", an error, or None without an answer."""
         with socket.socket(socket.AF_UNIX) as asked:
             asked.settimeout(30)
             try:
@@ -581,24 +581,24 @@ def stolen_ns():
 
 
 def hidden_from(recorded):
-    """How many switches a recording misses; see check_hidden()."""
+    """Returns how many switches a recording missed; see check_hidden()."""
     return recorded.report["contradictions"] if isinstance(recorded, Recording) else 0
 
 
 def unless_stolen(record, checks):
-    """What record() returned, when checks(it, 0) held.
+    """Returns what record() returned, when checks(it, 0) held.
 
     Once more, five times at most, if a hypervisor took a CPU away meanwhile. That time passes,
     and by any trace a thread is running in it, but its CPU clock stands still. How much it was
-    is told too coarsely to be subtracted. If time was stolen in every attempt, the last one's
+    is reported too coarsely to be subtracted. If time was stolen in every attempt, the last one's
     running times may be larger by that: it goes to checks() in place of the 0.
 
-    Less than a tick is not told at all: a machine from which there was ever something stolen gets
-    one more attempt though nothing is told, with nothing allowed for.
+    Less than a tick is not reported at all: a machine from which there was ever something stolen gets
+    one more attempt though nothing is reported, with nothing allowed for.
 
     Once more, too, if switches were hidden from the recording: the wait that is asked for may be one of theirs.
     """
-    untold = 1 if stolen_ns() else 0
+    unreported = 1 if stolen_ns() else 0
     for remaining in reversed(range(6)):
         if remaining < ATTEMPTS:
             count_repeated()
@@ -613,9 +613,9 @@ def unless_stolen(record, checks):
             return recorded
         except Failure:
             disturbed = stolen or hidden_from(recorded)
-            if not remaining or not (disturbed or untold):
+            if not remaining or not (disturbed or unreported):
                 raise
-            untold -= 0 if disturbed else 1
+            unreported -= 0 if disturbed else 1
 
 
 def without_stolen(got, wanted, allowed_ns):
@@ -626,7 +626,7 @@ def without_stolen(got, wanted, allowed_ns):
 def is_disturbed():
     """Whether time passes here of which no tracer can know: whose clocks are held against a
     recording may be wrong, then. An emulated machine does not notice when its host takes a CPU from
-    it; others are told by their hypervisor that it does, or have threads whose switches are hidden."""
+    it; others learn it from their hypervisor, or have threads whose switches are hidden."""
     return IN_GUEST or stolen_ns() > 0 or bool(hidden_tasks())
 
 

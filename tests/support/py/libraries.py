@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tests of stacks compile: libraries for unwind-dlopen to load, as many as wanted, and more."""
+"""Libraries that tests of stacks compile for unwind-dlopen to load, and more."""
 from harness import ROOT, check, needs_command
 from object_files import build_id, run
 
@@ -18,7 +18,7 @@ def make_library(folder, name, room, rows=0):
 
 
 def copies_of(folder, random, libraries, count):
-    """As many files, each with a build id of its own."""
+    """Makes so many files, each with a build ID of its own."""
     for i in range(count):
         source = libraries[i % len(libraries)]
         number = bytes.fromhex(build_id(source))
@@ -45,7 +45,7 @@ def make_many(folder, random, count):
 def make_thrower(folder):
     """unwind-throw, of C++."""
     needs_command("g++")
-    told, program = folder / "announce.o", folder / "unwind-throw"
-    run("gcc", *FLAGS, "-c", SOURCES / "common" / "announce.c", "-o", told)
-    run("g++", *FLAGS, f"-I{SOURCES}/common", SOURCES / "stacks" / "unwind-throw.cc", told, "-o", program)
+    reported, program = folder / "announce.o", folder / "unwind-throw"
+    run("gcc", *FLAGS, "-c", SOURCES / "common" / "announce.c", "-o", reported)
+    run("g++", *FLAGS, f"-I{SOURCES}/common", SOURCES / "stacks" / "unwind-throw.cc", reported, "-o", program)
     return program

@@ -44,10 +44,10 @@ class LimitedCpu:
         self.left.close()
 
     def command(self, command):
-        """What puts itself into the cgroup and then is that command."""
+        """Returns a command that enters the cgroup and then executes that command."""
         return ["sh", "-c", f'echo $$ > "{self.group}/cgroup.procs"; exec "$@"', "sh", *command]
 
     def throttled_ns(self):
-        """How long it was kept from running, says the kernel."""
+        """Returns how long it was throttled, by the kernel's account."""
         stat = dict(line.split() for line in (self.group / "cpu.stat").read_text().splitlines())
         return int(stat["throttled_time"]) if self.old else int(stat["throttled_usec"]) * 1000

@@ -90,7 +90,7 @@ def stubs(program):
 
 
 def chains_of(profile, library):
-    """As addr2line() gives them, of the frames that a profile has in a library."""
+    """Returns the frames that a profile has in a library, in the form of addr2line()."""
     shared = profile.data["shared"]
     strings, frames, functions = (shared[n] for n in ("stringArray", "frameTable", "funcTable"))
     libraries = {i for i, lib in enumerate(profile.data["libs"]) if lib["name"] == library}

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness import ROOT, check, expect_failure
 
 BUNDLE_MAX = 16 << 20  # bytes
-# What a bundle may need at run time: libc. The others are parts of it.
+# The libraries that a bundle may need at run time: libc and its parts.
 LIBC = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
 OLDEST_LIBC = (2, 36)  # Debian 12's
 # Libraries that are linked into a bundle, as --licenses names their source packages.
@@ -65,7 +65,7 @@ def check_needed(program):
 
 
 def check_names_no_folder(program, tree):
-    """What is built of the same sources in another folder is the same."""
+    """A build of the same sources in another folder is the same."""
     content = program.read_bytes()
     for folder in (tree, f"{tempfile.gettempdir()}/tmp.", "wallprof-build"):
         check(str(folder).encode() not in content, f"{program.name} has {folder} in it")

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from block_io import LoopDisk
 import cgroups
-from harness import IN_GUEST, MS, Busy, Failure, Skip, Untimely, check_close, needs_command, needs_root, wait_until
+from harness import (IN_GUEST, MS, Failure, HostBusy, Skip, TimingFailure, check_close, needs_command, needs_root,
+                     wait_until)
 
 
 class SlowDisk:
-    """How many bytes and operations a second it lets pass."""
+    """A disk with a limit of bytes and operations a second."""
 
     BURST_NS = 100 * MS  # so much of a second's worth passes at once at first
 
@@ -29,20 +30,20 @@ class SlowDisk:
         try:
             check_close(what, got, min(max(got, least), most or least), 0.05, self.BURST_NS)
         except Failure as failure:
-            raise Untimely(str(failure)) from None
+            raise TimingFailure(str(failure)) from None
 
-    def took(self, told, operations, size):
-        """How long the workload took by its own clock, or what the disk lets pass if that is more."""
-        self.by_rate, self.by_clock = self.time(operations, size), told["end_ns"] - told["begin_ns"]
+    def took(self, reported, operations, size):
+        """Returns how long the workload took by its own clock, or the time of the disk's limit if that is more."""
+        self.by_rate, self.by_clock = self.time(operations, size), reported["end_ns"] - reported["begin_ns"]
         return max(self.by_clock, self.by_rate)
 
     def check_host(self):
-        """What the disk lets pass has to take so long, or the guest was waiting for its host."""
+        """Checks that the time is that of the disk's limit; otherwise the guest waited for its host."""
         try:
             self.check_time("the workload", self.by_clock, self.by_rate)
-        except Untimely as failure:
+        except TimingFailure as failure:
             if IN_GUEST and self.by_clock > self.by_rate:
-                raise Busy(str(failure)) from None
+                raise HostBusy(str(failure)) from None
             raise
 
 
@@ -85,7 +86,7 @@ class Limited(SlowDisk):
         group = root / self.name
         group.mkdir()
         self.left.callback(group.rmdir)
-        # Who could not be stopped has still to end.
+        # A process that could not be stopped has still to end.
         self.left.callback(wait_until, lambda: not (group / "cgroup.procs").read_text(),
                            "no process is in the cgroup any more")
         for limit, text in limits.items():
@@ -101,12 +102,12 @@ class Limited(SlowDisk):
             self.left.close()
             raise Skip(f"no cgroup here can limit a disk: {error}") from None
         if not IN_GUEST:
-            self.context.patience_s = self.HANGS_S
+            self.context.timeout_s = self.HANGS_S
         return self
 
     def __exit__(self, kind, *_):
         """Once in some hundred times this machine's kernel lets nothing through any more, until the limit
-        is written anew; a guest's may not."""
+        is written once more; a guest's may not."""
         is_stuck = kind is subprocess.TimeoutExpired and not IN_GUEST and self.lets_nothing_through()
         self.left.close()
         if is_stuck:
@@ -122,13 +123,13 @@ class Limited(SlowDisk):
 
 
 class LittleDirty:
-    """So much may wait to be written, and no more, before who writes is held back."""
+    """Limits how much may wait to be written before writers are throttled."""
 
     LIMITS = {"dirty_background_bytes": 1 << 20, "dirty_bytes": 2 << 20}
     SYSCTL = Path("/proc/sys/vm")
 
     def most(self):
-        """What may be left to write: the kernel counts what is dirty, and what is being written, for each
+        """Returns what may be left to write: the kernel counts dirty bytes, and bytes that are being written, for each
         CPU apart, and sums up when so many pages have come together (mm/vmstat.c,
         calculate_normal_threshold)."""
         cpus, memory = os.cpu_count(), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -160,7 +161,7 @@ def disk_below(path):
 
 
 class LimitedMount:
-    """A file system on a loop device that reads and writes so many bytes a second, whoever asks."""
+    """A file system on a loop device that reads and writes so many bytes a second, for all processes together."""
 
     LIMITS = [cgroups.ROOT / "blkio" / f"blkio.throttle.{way}_bps_device" for way in ("read", "write")]
 

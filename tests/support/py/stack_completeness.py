@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many user stacks of a profile are complete, by the name of their outermost function.
+"""Counts the complete user stacks of a profile, by the name of their outermost function.
 
 Ticks and switch-outs alike, of all tasks that have an address space, from the first instant of
 the program. A stack is complete if its outermost function is one that programs, threads or
@@ -14,7 +14,7 @@ from chains import Stacks, events_of
 from harness import check
 from stack_roots import Roots
 
-# Of the recorder's child before it becomes the program; the loader is a program's first.
+# Stacks of the recorder's child before it executes the program; the loader is a program's first code.
 BEFORE = {"execve", "read", "fexecve"}
 
 
@@ -70,7 +70,7 @@ def is_without(user):
 
 
 def last_run_without_stacks(thread, stacks, events):
-    """Where the thread's last run begins among the events, if no tick hit it; else their number.
+    """Returns the index of the event at which the thread's last run begins, if no tick hit it; else their count.
 
     The time of such a run is carried by two samples at its edges, without a stack.
     """
@@ -98,7 +98,7 @@ def measure(profile, makes_code=False, without_outermost=False):
                 user = user[1:]
             kernel = [f for f in stacks.of(thread, sample) if f.category == "Kernel"]
             begun = begun or not is_before_exec(user)
-            # Who is dead when it leaves its CPU for good has no memory any more; and if neither a
+            # A thread that leaves its CPU for the last time has no memory any more; and if neither a
             # tick nor another switch-out hit it, that is all that is known of it.
             if is_without(user) and not kernel and (number >= dead_from or not seen):
                 result.no_mm += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where stacks begin: by name, or by place where a file that is stripped names nothing.
+"""The functions in which stacks begin: by name, or by address in a stripped file.
 
 An entry point is what the ELF header says; clone3 and clone are the functions around the system
 calls of these numbers, found by their machine code, for libc's table of symbols may name neither.
@@ -18,7 +18,7 @@ CLONE_LENGTH = 0x20
 
 
 class Places:
-    """Where in an ELF file, counted from its lowest segment, stacks may begin."""
+    """Returns the relative addresses of an ELF file at which stacks may begin."""
 
     def __init__(self, path):
         self.ranges = []
@@ -56,7 +56,7 @@ def places_of(path):
 
 
 class Roots:
-    """Of one profile."""
+    """The roots of one profile's stacks."""
 
     def __init__(self, profile):
         self.paths = {lib["name"]: lib["path"] for lib in profile.data["libs"]}

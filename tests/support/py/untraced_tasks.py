@@ -3,7 +3,7 @@
 
 Some machines run agents whose switches raise no tracepoint. What such a thread
 hands its CPU to then starts to run unseen, by any tracer, and wallprof rightly
-counts a contradiction. ftrace, asked independently, shows it: the task that a
+counts a missed switch. ftrace, asked independently, shows it: the task that a
 CPU switches from is not the one that it had switched to.
 """
 import functools

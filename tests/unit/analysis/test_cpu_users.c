@@ -102,7 +102,7 @@ static void test_gaps(void **state)
 	timeline_free(t);
 }
 
-/* Of the tasks at the ends of the wait it is known that they had the CPU, but not for how long. */
+/* The tasks at the ends of the wait had the CPU, but it is unknown for how long. */
 static void test_named_without_time(void **state)
 {
 	(void)state;
@@ -227,7 +227,7 @@ static void test_no_wait_for_a_cpu(void **state)
 	timeline_free(t);
 }
 
-/* Many parts: the largest are told, and the sum of the rest. */
+/* There are many parts: the largest are reported, and the sum of the rest. */
 static void test_many(void **state)
 {
 	(void)state;
@@ -312,13 +312,13 @@ static void test_whole_system(void **state)
 	(void)state;
 	Timeline *t = new_timeline();
 	uint32_t hog = add_thread(t, "hog"), victim = add_victim(t, 10 * MS, 60 * MS);
-	uint32_t stranger = add_non_target(t, "kworker/1:0");
+	uint32_t non_target = add_non_target(t, "kworker/1:0");
 
 	runs(t, hog, 0, 30 * MS, 1);
 	cpu_run(t, 1, 0, t->threads.items[hog].task);
 	cpu_run(t, 1, 30 * MS, CPU_IDLE);
 	cpu_run(t, 1, 45 * MS, CPU_UNKNOWN);
-	cpu_run(t, 1, 55 * MS, stranger);
+	cpu_run(t, 1, 55 * MS, non_target);
 	cpu_run(t, 1, 56 * MS, CPU_IDLE);
 	cpu_run(t, 1, 60 * MS, t->threads.items[victim].task);
 	wait_of(t, victim)->cpu_user = CPU_IDLE;
@@ -358,18 +358,18 @@ static void test_chain_contradicts(void **state)
 
 enum slot { ASLEEP, WAITS, RUNS, HIDDEN }; /* HIDDEN: it runs, and its chain does not prove it */
 
-/* What each thread does in each slot, and what each CPU does, which knows of strangers, too. */
+/* What each thread does in each slot, and what each CPU does, including non-targets. */
 typedef struct World {
 	enum slot slots[THREADS][SLOTS];
 	uint8_t cpu_of[THREADS][SLOTS]; /* where it runs, or which CPU it waits for */
 	uint32_t tasks[CPUS][SLOTS];
-	uint32_t stranger;
+	uint32_t non_target;
 } World;
 
 /* What a CPU does goes on for a while, unless it is a thread that another CPU has. */
 static void fill_cpu(World *world, const Timeline *t, size_t cpu)
 {
-	const uint32_t others[] = {CPU_IDLE, CPU_UNKNOWN, world->stranger};
+	const uint32_t others[] = {CPU_IDLE, CPU_UNKNOWN, world->non_target};
 
 	for (size_t slot = 0, end; slot < SLOTS; slot = end) {
 		uint64_t what = random_below(THREADS + ARRAY_LEN(others));
@@ -490,7 +490,7 @@ static size_t check_round(bool whole_system)
 	fixture_process(t, 10, "app", 0, SLOTS * MS);
 	for (size_t i = 0; i < THREADS; i++)
 		add_thread(t, "thread");
-	world.stranger = add_non_target(t, "stranger");
+	world.non_target = add_non_target(t, "non-target");
 	for (size_t cpu = 0; cpu < CPUS; cpu++)
 		fill_cpu(&world, t, cpu);
 	for (size_t thread = 0; thread < THREADS; thread++)

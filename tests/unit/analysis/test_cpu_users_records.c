@@ -44,9 +44,9 @@ static void test_others(void **state)
 
 	scenario_begin(&s, 12, true);
 	running_from_start(&s, 11, "victim");
-	foreign(at(&s, 0), 500, "first");
-	foreign(at(&s, 0), 501, "second");
-	foreign(at(&s, 0), 503, "last");
+	non_target(at(&s, 0), 500, "first");
+	non_target(at(&s, 0), 501, "second");
+	non_target(at(&s, 0), 503, "last");
 	out(at(&s, 1), 11, S);
 	wake_by_irq(at(&s, 4), 11);
 	others_switch(at(&s, 6), 500, 501, 0, 2);
@@ -89,7 +89,7 @@ static void test_moved_while_preempted(void **state)
 
 	scenario_begin(&s, 12, true);
 	running_from_start(&s, 10, "victim");
-	foreign(at(&s, 0), 98, "builder");
+	non_target(at(&s, 0), 98, "builder");
 	s.next_out.next_tid = 98;
 	out_preempted(at(&s, 2), 10);
 	in(at(&s, 4), 10, 3);

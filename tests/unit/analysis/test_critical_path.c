@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Drawn: who is on the path in each millisecond, 'a' for thread 20, 'b' for 21, …; a capital letter
- * if it ran.
+ * A drawing shows which thread is on the path in each millisecond, 'a' for thread 20, 'b' for 21,
+ * …; a capital letter if it ran.
  */
 #include "critical_path.h"
 #include "report_sections.h"
@@ -20,20 +20,20 @@
 
 static void expect_path(Scenario *s, uint32_t tid, const char *wanted)
 {
-	const Thread *track = &s->timeline->path.track;
+	const Thread *path_track = &s->timeline->path.track;
 	char drawn[SCENARIO_LENGTH + 1] = {};
 
 	critical_path_find(s->timeline, critical_path_thread(s->timeline, tid + 1000));
-	check_thread(s->timeline, track);
+	check_thread(s->timeline, path_track);
 	memset(drawn, '.', s->length);
-	for (size_t i = 0; i < track->intervals.count; i++) {
-		const Thread *owner = interval_owner(s->timeline, track, i);
+	for (size_t i = 0; i < path_track->intervals.count; i++) {
+		const Thread *owner = interval_owner(s->timeline, path_track, i);
 		char letter = owner->tid - FIRST +
-			      (track->intervals.items[i].state == STATE_RUNNING ? 'A' : 'a');
+			      (path_track->intervals.items[i].state == STATE_RUNNING ? 'A' : 'a');
 
 		for (int ms = 0; ms < s->length; ms++)
-			if (scenario_ns(ms) >= track->intervals.items[i].start_ns &&
-			    scenario_ns(ms) < interval_end(track, i))
+			if (scenario_ns(ms) >= path_track->intervals.items[i].start_ns &&
+			    scenario_ns(ms) < interval_end(path_track, i))
 				drawn[ms] = letter;
 	}
 	assert_string_equal(drawn, wanted);
@@ -56,7 +56,7 @@ static void test_waits_for_a_thread(void **state)
 	scenario_free(&s);
 }
 
-/* The sleeper's sleep does not count, but what who woke it did before. */
+/* The sleeper's sleep does not count, but what its waker did before. */
 static void test_chain_of_three(void **state)
 {
 	Scenario s;
@@ -154,7 +154,7 @@ static void test_back_through_two(void **state)
 	}
 }
 
-/* Not to one that was not there yet: to whoever waited for that. */
+/* The path does not go to a thread that was not born yet, but to the one that waited for it. */
 static void test_back_past_the_unborn(void **state)
 {
 	Scenario s;
@@ -254,7 +254,7 @@ static void test_back_to_before_its_sleep(void **state)
 }
 
 /*
- * Two that wait for each other by turns, whether or not the second one slept before: who the path
+ * Two that wait for each other by turns, whether or not the second one slept before: where the path
  * has come to is no sleeper any more.
  */
 static void test_back_by_turns(void **state)
@@ -432,7 +432,7 @@ static void test_ended_from_outside(void **state)
 
 	(void)state;
 	begin(&s, 12);
-	foreign(at(&s, 0), 99, "other");
+	non_target(at(&s, 0), 99, "other");
 	out_call(at(&s, 2), 20, S, __NR_nanosleep);
 	wake_by_irq(at(&s, 4), 20);
 	in(at(&s, 4), 20, 0);
@@ -447,7 +447,7 @@ static void test_ended_from_outside(void **state)
 	scenario_free(&s);
 }
 
-/* What was computed while the request was under way did not make the run longer. */
+/* What was computed while the request was in flight did not make the run longer. */
 static void test_waits_for_a_request(void **state)
 {
 	Scenario s;
@@ -489,7 +489,7 @@ static void test_request_of_a_worker(void **state)
 	scenario_free(&s);
 }
 
-/* Nobody has ended a sleep that lasts to the end. */
+/* No thread has ended a sleep that lasts to the end. */
 static void test_asleep_at_the_end(void **state)
 {
 	Scenario s;
@@ -537,7 +537,7 @@ static void test_another_thread(void **state)
 	scenario_finish(&s);
 	expect_path(&s, 21, "AAAAAABB..");
 	assert_int_equal(critical_path_thread(s.timeline, 4711), THREAD_NONE);
-	/* Of a process that was attached to, if it ended; none of a whole system without a command.
+	/* An attached process has a path if it ended; a whole system without a command has none.
 	 */
 	s.timeline->command_thread = THREAD_NONE;
 	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
@@ -555,7 +555,7 @@ static void test_another_thread(void **state)
 	scenario_free(&s);
 }
 
-/* What is lost stays on the path, and is told. */
+/* Lost time stays on the path, and is reported. */
 static void test_lost_on_the_way(void **state)
 {
 	Scenario s;
@@ -572,7 +572,7 @@ static void test_lost_on_the_way(void **state)
 	scenario_free(&s);
 }
 
-/* Of a thread's first switch-in nothing is known, but who created it is. */
+/* The thread's first switch-in is lost, but its creator is known. */
 static void test_hidden_beginning(void **state)
 {
 	(void)state;

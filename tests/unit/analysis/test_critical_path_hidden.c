@@ -18,7 +18,7 @@ static void test_of_a_server(void **state)
 	static const struct {
 		int from_ms;
 		int call;
-		bool by_irq, hidden;
+		bool by_irq, is_hidden;
 	} cases[] = {
 		{1, __NR_rt_sigsuspend, true, true},   {1, __NR_accept, true, true},
 		{8, __NR_rt_sigsuspend, true, false},  {1, __NR_futex, true, false},
@@ -41,9 +41,9 @@ static void test_of_a_server(void **state)
 		scenario_finish(&s);
 		critical_path_find(s.timeline, critical_path_thread(s.timeline, 20 + 1000));
 		critical_path_drop_service(s.timeline);
-		assert_int_equal(s.timeline->path.hidden != REASON_NONE, cases[i].hidden);
-		assert_int_equal(timeline_track_count(s.timeline), 2 + !cases[i].hidden);
-		expect_line(&s, cases[i].hidden ? "not shown: 95.0 % of it is" : "ending at");
+		assert_int_equal(s.timeline->path.hidden != REASON_NONE, cases[i].is_hidden);
+		assert_int_equal(timeline_track_count(s.timeline), 2 + !cases[i].is_hidden);
+		expect_line(&s, cases[i].is_hidden ? "not shown: 95.0 % of it is" : "ending at");
 		scenario_free(&s);
 	}
 }

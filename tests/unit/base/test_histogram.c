@@ -16,13 +16,13 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void assert_close(uint64_t told, uint64_t truth)
+static void assert_close(uint64_t measured, uint64_t truth)
 {
-	assert_true(told >= truth);
-	assert_true(told - truth <= truth / HISTOGRAM_STEPS);
+	assert_true(measured >= truth);
+	assert_true(measured - truth <= truth / HISTOGRAM_STEPS);
 }
 
-/* Of every size, compared with what sorting says. */
+/* Values of every size are compared with sorted ones. */
 static void test_quantiles(void **state)
 {
 	static uint64_t values[COUNT];

@@ -73,7 +73,7 @@ static void test_whole_frames(void **state)
 	assert_int_equal(fill_up(100000, /* squeeze= */ false), 20);
 }
 
-/* As many records as there is room for, whatever the frames were to be. */
+/* As many records are written as there is room for, for every size of frames. */
 static void test_squeeze(void **state)
 {
 	(void)state;

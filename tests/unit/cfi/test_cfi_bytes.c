@@ -121,7 +121,7 @@ static void put_cie(Bytes *bytes, const Form *form)
 	end_entry(bytes, form, content);
 }
 
-/* Of a CIE at 0. */
+/* An FDE of a CIE at 0. */
 static void put_fde(Bytes *bytes, const Form *form, Program program)
 {
 	size_t content = begin_entry(bytes, form);
@@ -589,7 +589,7 @@ static void assert_rows(const UnwindTable *table, const Expected *rows, size_t c
 	}
 }
 
-/* Of those at one place the first one's; else the lower one's; padding is no gap. */
+/* Among FDEs at one address the first one counts, else the lower one; padding is no gap. */
 static void test_order(void **state)
 {
 	static const Extent extents[] = {

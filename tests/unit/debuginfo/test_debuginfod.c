@@ -166,7 +166,7 @@ static void test_what_it_is(void **state)
 	assert_int_equal(waitpid(parent, &status, 0), parent);
 	assert_string_equal(ids, "12345\t12345\t12345\t12345\n23456\t23456\t23456\t23456\n");
 	assert_string_equal(files, "0\n");
-	/* It is gone, or nobody has waited for it yet. */
+	/* It is gone, or a zombie. */
 	run("for i in $(seq 100); do test -e /proc/%s/stat || exit 0; "
 	    "grep -qs ') Z ' /proc/%s/stat && exit 0; sleep 0.1; done; exit 1",
 	    child, child);

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #define NOBODY	  65534
-#define A_GROUP	  54321 /* nobody's group, if it is anybody's */
-#define FOREVER_S 30	/* whoever waits for a FIFO or the end of a lease waits longer */
+#define A_GROUP	  54321 /* a group that no user needs to have */
+#define FOREVER_S 30	/* a wait for a FIFO or the end of a lease takes longer */
 
 typedef struct Fixture {
 	char *folder;
@@ -239,7 +239,7 @@ static void test_what_is_no_source(void **state)
 	_cleanup_free_ char *leased = write_file(fixture, "leased", "x", 1);
 	_cleanup_close_ int lease = open(leased, O_RDWR | O_CLOEXEC);
 
-	signal(SIGIO, SIG_IGN); /* says that somebody waits */
+	signal(SIGIO, SIG_IGN); /* a process waits for the lease */
 	assert_int_equal(fcntl(lease, F_SETLEASE, F_WRLCK), 0);
 	weigh(fixture, "leased", 9);
 	assert_int_equal(mkfifo(fifo, 0644), 0);
@@ -278,7 +278,7 @@ static void test_relative_paths_are_not_guessed(void **state)
 	check_counts(fixture, 0, 2, 0);
 }
 
-/* As compilers name files: the path is opened in spite of it, and kept as it is. */
+/* Compilers name files like this: the path is opened, and kept as it is. */
 static void test_dots_and_links(void **state)
 {
 	Fixture *fixture = *state;
@@ -317,7 +317,7 @@ static void test_newer_than_the_program(void **state)
 		{"than the oldest of two", {2000 * NSEC_PER_SEC, 900 * NSEC_PER_SEC}},
 		{"same time", {1000 * NSEC_PER_SEC + 5, 0}},
 		{"older", {1001 * NSEC_PER_SEC, 0}},
-		{"nobody knows", {0, 0}},
+		{"unknown", {0, 0}},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -417,7 +417,7 @@ static void give_restricted(const Fixture *fixture, int held_fd)
 	restrict_file(fixture, "group.c", 0, A_GROUP, 0040);
 }
 
-/* Root among its groups, which must not help nobody. */
+/* Root is among the groups, which must not help the user `nobody`. */
 static void test_rights_are_the_invokers(void **state)
 {
 	Fixture *fixture = *state;
@@ -451,7 +451,7 @@ static void test_rights_are_the_invokers(void **state)
 	assert_true(here >= 0);
 }
 
-/* The same files when root asks for itself: what keeps them out above is whose they are. */
+/* The same files when root asks for itself: above, their owner is what keeps them out. */
 static void test_root_reads_for_itself(void **state)
 {
 	Fixture *fixture = *state;
@@ -472,7 +472,7 @@ static void test_groups_by_name(void **state)
 
 	if (geteuid() != 0)
 		skip();
-	/* Whoever is in a group besides his own, as the data base has it. */
+	/* A user who is in another group, too, by the group database. */
 	setgrent();
 	while ((group = getgrent()) && !group->gr_mem[0])
 		;

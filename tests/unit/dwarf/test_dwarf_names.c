@@ -31,7 +31,7 @@ static void add_frame(Chain *chain, char *name, char *place)
 }
 
 /*
- * Its answers, in order; the text is to be freed after the chains. Both addr2lines tell linkage
+ * Its answers, in order; the text is to be freed after the chains. Both addr2lines print linkage
  * names, and one demangler makes them readable: LLVM's own writes lambdas and spaces otherwise than
  * libiberty does.
  */
@@ -88,7 +88,7 @@ static Functions ask_nm(const char *path, char **ret_text)
 		if (sscanf(line, "%" SCNx64 " %" SCNx64 " %*c %n", &function.start, &function.size,
 			   &place) != 2 ||
 		    place == 0) {
-			function.size = 0; /* not told */
+			function.size = 0; /* not in DWARF */
 			assert_int_equal(sscanf(line, "%*x %*c %n", &place), 0);
 		}
 		function.name = line + place;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What files tell without DWARF: PLT stubs as objdump names them, functions of stripped files
+/* What files contain without DWARF: PLT stubs as objdump names them, functions of stripped files
  * as readelf and the unstripped file have them. */
 #include "object_names_fixture.h"
 
@@ -408,7 +408,7 @@ static char *name_behind_sizeless(const char *folder, const char *file, uint64_t
 	return name;
 }
 
-/* As musl's memset: what comes far behind it is another function, whose symbol is stripped. */
+/* As with musl's memset, the code far behind it is another function, without a symbol. */
 static void test_symbol_without_size(void **state)
 {
 	static const struct {

@@ -13,7 +13,7 @@ typedef struct Program {
 	char *folder, *path;
 } Program;
 
-/* Of one source; stripped. The symbols are those of "whole" beside it. */
+/* Programs of one source, stripped. The symbols are those of "whole" beside it. */
 static Program build(const char *command)
 {
 	Program program = {.folder = make_folder()};

@@ -223,7 +223,7 @@ static void test_vdso(void **state)
 	for (size_t i = 0; i < symbols.list.count; i++) {
 		const ElfSymbol *symbol = &symbols.list.items[i];
 
-		/* Of the two names of each function, the plainer. */
+		/* Each function has two names; the plainer one is found. */
 		if (!strcmp(symbols.names.items + symbol->name, "clock_gettime"))
 			found = true;
 		assert_true(symbol->size > 0);

@@ -30,11 +30,11 @@ static void claim_much(ElfIdentity *identity)
 
 int __wrap_elf_identify(int fd, ElfIdentity *ret_identity)
 {
-	char deed = '\0';
+	char behaviour = '\0';
 
-	if (pread(fd, &deed, 1, 0) != 1)
+	if (pread(fd, &behaviour, 1, 0) != 1)
 		return -EIO;
-	switch (deed) {
+	switch (behaviour) {
 	case 'c':
 		*nowhere = 1;
 		break;
@@ -86,13 +86,13 @@ static void check_self(ElfIdentifier *identifier)
 	elf_identity_free(&identity);
 }
 
-static int ask_behaviour(ElfIdentifier *identifier, char deed)
+static int ask_behaviour(ElfIdentifier *identifier, char behaviour)
 {
-	_cleanup_close_ int fd = memfd_create("deed", MFD_CLOEXEC);
+	_cleanup_close_ int fd = memfd_create("behaviour", MFD_CLOEXEC);
 	ElfIdentity identity;
 	int r;
 
-	assert_int_equal(write(fd, &deed, 1), 1);
+	assert_int_equal(write(fd, &behaviour, 1), 1);
 	r = elf_identifier_identify(identifier, fd, &identity);
 	assert_int_equal(identity.loads.count, 0);
 	assert_int_equal(identity.build_id_len, 0);
@@ -103,21 +103,22 @@ static int ask_behaviour(ElfIdentifier *identifier, char deed)
 static void test_next_file_works(void **state)
 {
 	static const struct {
-		char deed;
+		char behaviour;
 		int wanted;
-	} deeds[] = {{'c', -EIO}, {'a', -EIO}, {'s', -ETIME}, {'e', -EIO},    {'h', -ETIME},
-		     {'m', -EIO}, {'p', -EIO}, {'b', -EIO},   {'x', -ENOEXEC} /* no deed: text */};
+	} behaviours[] = {
+		{'c', -EIO}, {'a', -EIO}, {'s', -ETIME}, {'e', -EIO},	 {'h', -ETIME},
+		{'m', -EIO}, {'p', -EIO}, {'b', -EIO},	 {'x', -ENOEXEC} /* text, no behaviour */};
 	ElfIdentifier *identifier = elf_identifier_new();
 
 	(void)state;
 	check_self(identifier);
 	for (int round = 0; round < 20; round++) {
-		size_t i = round < (int)ARRAY_LEN(deeds) ? (size_t)round
-							 : random_below(ARRAY_LEN(deeds));
-		int r = ask_behaviour(identifier, deeds[i].deed);
+		size_t i = round < (int)ARRAY_LEN(behaviours) ? (size_t)round
+							      : random_below(ARRAY_LEN(behaviours));
+		int r = ask_behaviour(identifier, behaviours[i].behaviour);
 
-		if (r != deeds[i].wanted)
-			fail_msg("deed %c: %d", deeds[i].deed, r);
+		if (r != behaviours[i].wanted)
+			fail_msg("behaviour %c: %d", behaviours[i].behaviour, r);
 		if (random_below(2))
 			check_self(identifier);
 	}
@@ -137,7 +138,7 @@ static double children_cpu_seconds(void)
 }
 
 /* Many files that take forever do not hold up the recorder for as many times the longest wait. */
-static void test_patience_ends(void **state)
+static void test_timeout_ends(void **state)
 {
 	ElfIdentifier *identifier = elf_identifier_new();
 	double before = children_cpu_seconds();
@@ -201,7 +202,7 @@ static void test_blocked(void **state)
 	assert_uint_in_range(blocked_ns, 4 * NSEC_PER_SEC, 7 * NSEC_PER_SEC);
 }
 
-/* One child does it all, and is replaced if somebody kills it. */
+/* One child reads all files, and is replaced if it is killed. */
 static void test_killed(void **state)
 {
 	ElfIdentifier *identifier = elf_identifier_new();
@@ -226,7 +227,7 @@ static void test_killed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_next_file_works), cmocka_unit_test(test_patience_ends),
+		cmocka_unit_test(test_next_file_works), cmocka_unit_test(test_timeout_ends),
 		cmocka_unit_test(test_starved),		cmocka_unit_test(test_blocked),
 		cmocka_unit_test(test_killed),
 	};

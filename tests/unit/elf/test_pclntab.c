@@ -173,7 +173,7 @@ static const Row rows[] = {
 	{"leaves_1", 0, false, {.cfa = CFA_END}},
 	{"grows_stack", 8, false, {}},
 	{"grows_stack_1", 0, false, {.cfa = CFA_NONE, .extra = NONE_REGISTER}},
-	/* By its instructions. */
+	/* Found by its instructions. */
 	{"in_c", 0, false, {.cfa = CFA_REG, .cfa_reg = DWARF_RSP, .cfa_offset = 8}},
 	{"sigreturn", 0, false, {.cfa = CFA_SIGNAL}},
 };
@@ -253,7 +253,7 @@ static void test_frames(void **state)
 		struct rec_symbol **answers;
 
 		assert_int_equal(name_objects(&naming, path, NULL), 0);
-		/* By the names alone, which stay if the rest takes too long, and again. */
+		/* Found by the names alone, which stay if the rest takes too long, and again. */
 		assert_int_equal(naming.sent, ARRAY_LEN(addresses));
 		assert_int_equal(naming.emitted, 2 * ARRAY_LEN(addresses));
 		answers = naming.answers;
@@ -283,7 +283,7 @@ static void test_frames(void **state)
 	"s := []string{large(1), \"b\"}; sort.Strings(s); fmt.Fprintln(os.Stderr, s)\n"            \
 	"if len(os.Args) > 1 { exec.Command(os.Args[1]).Run() } }\n"
 
-/* Of all tests: two programs of the same code, the second one stripped. */
+/* All tests use two programs of the same code, the second one stripped. */
 static char *go_folder;
 
 static int build_go(void **state)

@@ -72,7 +72,7 @@ static void test_marker_budget(void **state)
 	done(&few, t);
 }
 
-/* Every unknown stretch says why: what was lost there, or that no loss was told. */
+/* Every unknown stretch says why: what was lost there, or that no loss was reported. */
 static void test_unknown_markers(void **state)
 {
 	static const char *const expected[] = {"lost: switch, waking (ring full)",
@@ -176,7 +176,7 @@ static void test_names_of_any_bytes(void **state)
 	done(&profile, t);
 }
 
-/* All that the recorder told of itself is in meta.extra, also what is not known here. */
+/* All of the recorder's META records are in meta.extra, also those with unknown keys. */
 static void test_settings(void **state)
 {
 	Timeline *t = fixture_new(10 * MS);

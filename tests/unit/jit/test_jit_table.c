@@ -106,7 +106,7 @@ static void test_names(void **state)
 	jit_table_free(table);
 }
 
-/* Offsets have an end; what would pass it is left out. */
+/* Offsets have a maximum; what would pass it is dropped. */
 static void test_no_room(void **state)
 {
 	JitTable *table = from_map("1000 8000000000000 half\n"
@@ -194,7 +194,7 @@ static uint32_t line_at(JitTable *table, uint64_t avma)
 	return line;
 }
 
-/* A perf map tells of no line at all. */
+/* A perf map has no lines. */
 static void test_map_has_no_lines(void **state)
 {
 	JitTable *table = from_map("1000 100 one\n");
@@ -271,7 +271,7 @@ typedef struct Event {
 	unsigned name;
 } Event;
 
-/* Found in any order, told in that of the file. */
+/* Functions are found in any order, and returned in the order of the file. */
 static void test_all_found(void **state)
 {
 	JitTable *table = from_map("1000 100 one\n2000 10 never\n1080 100 two\n1090 8 three\n");

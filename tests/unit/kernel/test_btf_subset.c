@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Of the types of a kernel those that programs name: whole, and no others. */
+/* The types of a kernel that programs name are kept whole, and no others. */
 #include "btf_subset.h"
 #include "util.h"
 #include <bpf/btf.h>
@@ -48,7 +48,7 @@ static const char *name_of(const struct btf *btf, const struct btf_type *type)
 	return btf__name_by_offset(btf, type->name_off);
 }
 
-/* What libbpf looks at when it compares members, qualifiers and names of types left out. */
+/* What libbpf compares for members, without qualifiers and names of types. */
 static const struct btf_type *plain(const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *type = btf__type_by_id(btf, id);

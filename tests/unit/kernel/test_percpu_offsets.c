@@ -37,7 +37,7 @@ static int add_types(struct btf *btf, const Kernel *kernel)
 			 0);
 	if (!kernel->hot)
 		return number;
-	/* As in 6.2: an anonymous struct within an anonymous union. */
+	/* 6.2 has an anonymous struct within an anonymous union. */
 	inner = btf__add_struct(btf, NULL, 32);
 	assert_int_equal(btf__add_field(btf, "current_task", number, 0, 0), 0);
 	assert_int_equal(btf__add_field(btf, "preempt_count", number, 64, 0), 0);

@@ -188,7 +188,7 @@ static void add_number(EventReorder *order, uint64_t ns, uint64_t number)
 	event_reorder_add(order, ns, &number, sizeof(number));
 }
 
-/* By hand: what comes late is counted, and holds from when nobody had known better. */
+/* By hand: a late event is counted, and applies from the time at which it could be known. */
 static void test_late(void **state)
 {
 	static const uint64_t want[] = {1, 10, 2, 20, 4, 31, 5, 31, 3, 35, 6, 36};
@@ -223,7 +223,7 @@ static bool is_even(const void *user, const void *event)
 	return *(const uint64_t *)event % 2 == 0;
 }
 
-/* Of those that are kept, the youngest that matters. */
+/* The youngest of the kept events that matters. */
 static void test_youngest(void **state)
 {
 	EventReorder order = {};

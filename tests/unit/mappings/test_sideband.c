@@ -27,7 +27,7 @@ typedef struct Change {
 } Change;
 
 typedef struct Process {
-	bool lives;
+	bool is_alive;
 	uint32_t mapped[SLOTS];
 	VEC(Change) changes;
 } Process;
@@ -129,7 +129,7 @@ int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, si
 	world.reads++;
 	*vec_push(&world.read_order) = ns_tgid;
 	world.now += world.proc_ns;
-	if (!process->lives) {
+	if (!process->is_alive) {
 		world.ended_reads++;
 		return -ENOENT;
 	}
@@ -166,7 +166,7 @@ static void put(Ring *ring, const void *event, uint16_t size)
 	ring->page->data_head += size;
 }
 
-/* With what follows each: who, when, where. */
+/* The fields that follow each event: ids, time, CPU. */
 static void send(uint32_t cpu, uint32_t type, uint16_t misc, uint32_t pid, const void *body,
 		 size_t size)
 {
@@ -239,7 +239,7 @@ static void do_fork(uint32_t cpu, uint32_t parent, uint32_t child)
 	} body = {.pid = child + FIRST, .ppid = parent + FIRST};
 
 	world.now += NSEC_PER_USEC;
-	world.processes[child].lives = true;
+	world.processes[child].is_alive = true;
 	for (uint32_t i = 0; i < SLOTS; i++)
 		change(child, i, world.processes[parent].mapped[i]);
 	send(cpu, PERF_RECORD_FORK, 0, parent + FIRST, &body, sizeof(body));
@@ -258,7 +258,7 @@ static void do_exec(uint32_t cpu, uint32_t number)
 static void do_exit(uint32_t number)
 {
 	world.now += NSEC_PER_USEC;
-	world.processes[number].lives = false;
+	world.processes[number].is_alive = false;
 	sideband_end_process(world.sideband, number + FIRST, world.now);
 }
 
@@ -318,7 +318,7 @@ static uint32_t wrong(void)
 		const Process *process = &world.processes[i];
 		const Image *image = image_of(i);
 
-		for (uint32_t slot = 0; image && process->lives && slot < SLOTS; slot++)
+		for (uint32_t slot = 0; image && process->is_alive && slot < SLOTS; slot++)
 			count += !image->uncertain_since_ns &&
 				 !was_there(process, slot, found_at(i, slot));
 	}
@@ -333,14 +333,14 @@ static void round_of(bool last)
 }
 
 /* Until all is known that has happened. */
-static void settle(void)
+static void check_when_complete(void)
 {
 	for (int i = 0; i < 5; i++) {
 		world.now += DELAY + 10 * NSEC_PER_USEC;
 		round_of(false);
 	}
 	for (uint32_t i = 0; i < PROCESSES; i++) {
-		if (!world.processes[i].lives || !image_of(i))
+		if (!world.processes[i].is_alive || !image_of(i))
 			continue;
 		assert_int_equal(image_of(i)->uncertain_since_ns, 0);
 		for (uint32_t slot = 0; slot < SLOTS; slot++)
@@ -357,11 +357,11 @@ static int set_up(void **state)
 	(void)state;
 	world = (World){.now = NSEC_PER_SEC};
 	assert_int_equal(sideband_open(NULL, take, NULL, &world.sideband), 0);
-	world.processes[0].lives = true;
+	world.processes[0].is_alive = true;
 	sideband_add_process(world.sideband, FIRST, world.now);
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
 		map(0, 0, slot);
-	settle();
+	check_when_complete();
 	assert_int_equal(world.reads, 0);
 	return 0;
 }
@@ -383,7 +383,7 @@ static int tear_down(void **state)
 /* ---- tests -------------------------------------------------------------------------------------
  */
 
-/* One is told, and another is mapped over it that is lost. */
+/* One mapping is reported, and another one, mapped over it, is lost. */
 static void test_mapped_over(void **state)
 {
 	uint32_t hidden;
@@ -396,11 +396,11 @@ static void test_mapped_over(void **state)
 	round_of(false);
 	assert_int_equal(world.losses.count, 1);
 	assert_true(image_of(0)->uncertain_since_ns);
-	settle();
+	check_when_complete();
 	assert_int_equal(found_at(0, 2), hidden);
 }
 
-/* It is told, and what the new program maps is not. */
+/* The exec is reported, and what the new program maps is not. */
 static void test_exec(void **state)
 {
 	uint32_t hidden;
@@ -411,7 +411,7 @@ static void test_exec(void **state)
 	fill(0);
 	hidden = map(0, 0, 1);
 	round_of(false);
-	settle();
+	check_when_complete();
 	assert_int_equal(found_at(0, 1), hidden);
 	assert_int_equal(found_at(0, 2), 0);
 	/* It is taken, but nothing is read yet: in doubt is what came after it. */
@@ -422,7 +422,7 @@ static void test_exec(void **state)
 	map(0, 0, 1);
 	round_of(false);
 	assert_int_equal(image_of(0)->uncertain_since_ns, began);
-	settle();
+	check_when_complete();
 }
 
 static void test_fork(void **state)
@@ -437,12 +437,12 @@ static void test_fork(void **state)
 	map(1, 0, 3); /* by the parent, after */
 	assert_int_equal(world.lost, 3);
 	round_of(false);
-	settle();
+	check_when_complete();
 	assert_int_equal(found_at(1, 2), hidden);
 	assert_int_equal(found_at(1, 3), before);
 }
 
-/* Its fork is lost, and BPF tells of its birth a round later than of the others. */
+/* The fork is lost, and BPF reports the birth a round later than the others. */
 static void test_birth(void **state)
 {
 	uint32_t hidden;
@@ -454,12 +454,12 @@ static void test_birth(void **state)
 	hidden = map(0, 1, 3);
 	round_of(false);
 	assert_true(sideband_add_process(world.sideband, FIRST + 1, world.now));
-	settle();
+	check_when_complete();
 	assert_int_equal(found_at(1, 3), hidden);
 	assert_int_equal(found_at(1, 2), world.processes[0].mapped[2]);
 }
 
-/* The loss is told before the first record of a process that lived then. */
+/* The loss is reported before the first record of a process that existed then. */
 static void test_new_in_loss(void **state)
 {
 	uint32_t hidden;
@@ -474,11 +474,11 @@ static void test_new_in_loss(void **state)
 	round_of(false);
 	assert_true(image_of(1)->uncertain_since_ns);
 	assert_int_not_equal(found_at(1, 3), hidden);
-	settle();
+	check_when_complete();
 	assert_int_equal(found_at(1, 3), hidden);
 }
 
-/* The parent is read when it has gone on since the fork, which is told after that. */
+/* The parent is read when it has gone on since the fork, which is reported after that. */
 static void test_fork_before_reading(void **state)
 {
 	uint32_t before = world.processes[0].mapped[3];
@@ -492,7 +492,7 @@ static void test_fork_before_reading(void **state)
 	map(0, 0, 3);
 	round_of(false);
 	assert_true(world.reads > 0);
-	settle();
+	check_when_complete();
 	assert_int_equal(found_at(1, 3), before);
 }
 
@@ -522,7 +522,7 @@ static void test_order(void **state)
 	(void)state;
 	for (uint32_t i = 1; i < PROCESSES; i++)
 		do_fork(0, 0, i);
-	settle();
+	check_when_complete();
 	for (uint32_t i = 2; i < PROCESSES; i += 2)
 		do_exit(i);
 	world.proc_ns = 2 * NSEC_PER_MSEC; /* three a round */
@@ -536,30 +536,30 @@ static void test_order(void **state)
 	round_of(true);
 	assert_int_equal(world.read_order.count, 3);
 	assert_int_equal(sideband_unread(world.sideband), 1 + PROCESSES / 2 - 3);
-	settle();
+	check_when_complete();
 	assert_int_equal(world.read_order.count, 1 + PROCESSES / 2);
 	for (size_t i = 1; i < world.read_order.count; i++)
 		assert_true(world.read_order.items[i] > world.read_order.items[i - 1]);
 	assert_int_equal(world.ended_reads, 0);
 }
 
-/* A number used again: the end of the one before may be told late. */
+/* A pid is reused: the end of the process before may be reported late. */
 static void test_number_used_again(void **state)
 {
 	uint64_t ended;
 
 	(void)state;
 	do_fork(0, 0, 1);
-	settle();
+	check_when_complete();
 	do_exit(1);
 	ended = world.now;
 	do_fork(0, 0, 1);
-	settle();
+	check_when_complete();
 	sideband_end_process(world.sideband, FIRST + 1, ended);
 	fill(0);
 	map(0, 1, 2);
 	round_of(false);
-	settle();
+	check_when_complete();
 	assert_int_equal(world.reads, 2);
 }
 
@@ -567,7 +567,7 @@ static void test_number_used_again(void **state)
 static void test_wait(void **state)
 {
 	(void)state;
-	world.processes[5].lives = true; /* a stranger */
+	world.processes[5].is_alive = true; /* a non-target */
 	map(0, 5, 0);
 	do_fork(0, 5, 6);
 	do_exec(0, 5);
@@ -577,11 +577,11 @@ static void test_wait(void **state)
 	map(0, 5, 0);
 	round_of(false);
 	assert_uint_in_range(sideband_wait_ns(world.sideband), DELAY - 20 * NSEC_PER_USEC, DELAY);
-	settle();
+	check_when_complete();
 	do_fork(0, 0, 1); /* the child is not known yet */
 	round_of(false);
 	assert_uint_in_range(sideband_wait_ns(world.sideband), DELAY - 20 * NSEC_PER_USEC, DELAY);
-	settle();
+	check_when_complete();
 }
 
 static void do_anything(void)
@@ -592,7 +592,7 @@ static void do_anything(void)
 	world.now += random_below(80) * NSEC_PER_USEC;
 	if (random_below(60) == 0)
 		fill(cpu);
-	if (!world.processes[number].lives)
+	if (!world.processes[number].is_alive)
 		return;
 	switch (random_below(8)) {
 	case 0:
@@ -600,7 +600,7 @@ static void do_anything(void)
 		map(cpu, number, 0); /* no program is without any */
 		break;
 	case 1:
-		if (!world.processes[other].lives && !image_of(other)) {
+		if (!world.processes[other].is_alive && !image_of(other)) {
 			do_fork(cpu, number, other);
 			sideband_add_process(world.sideband, other + FIRST, world.now);
 		}
@@ -620,7 +620,7 @@ static void test_anything(void **state)
 			if (random_below(6) == 0)
 				round_of(false);
 		}
-		settle();
+		check_when_complete();
 		lost += world.lost;
 		reads += world.reads;
 		tear_down(state);

@@ -31,7 +31,7 @@
 static struct {
 	char *folder, *file;
 	int secret_fd; /* open in the parent, not given */
-	int listener;  /* a local socket that anybody may connect to */
+	int listener;  /* a local socket that every user may connect to */
 	pid_t parent;
 	struct sockaddr_un address;
 } here;
@@ -296,7 +296,7 @@ static int tear_down(void **state)
 
 /* ---- helpers ---------------------------------------------------------------------------- */
 
-static void tell(int socket, const void *data, size_t size)
+static void send_bytes(int socket, const void *data, size_t size)
 {
 	sandbox_send(socket, data, size, -1);
 }
@@ -344,7 +344,7 @@ static void wait_for_end(int socket)
 	uint8_t byte;
 	int fd;
 
-	tell(socket, "", 1);
+	send_bytes(socket, "", 1);
 	sandbox_receive(socket, &byte, 1, &fd);
 }
 
@@ -355,7 +355,7 @@ static void try_one(int socket, const int *fds, const void *argument)
 	uint8_t answer = (*(const struct way *const *)argument)->try();
 
 	(void)fds;
-	tell(socket, &answer, 1);
+	send_bytes(socket, &answer, 1);
 }
 
 /* An ordinary child. */
@@ -389,9 +389,9 @@ static void test_no_way_out(void **state)
 		if (inside != EPERM && (way->try != try_read_secret || inside != EBADF))
 			fail_msg("the child may %s (%s)", way->name, strerror(inside));
 		if (outside && way->kind == PRIVILEGED)
-			print_message("unproven: nobody here may %s\n", way->name);
+			print_message("unproven: no process here may %s\n", way->name);
 		else if (outside)
-			fail_msg("nobody here may %s: %s", way->name, strerror(outside));
+			fail_msg("no process here may %s: %s", way->name, strerror(outside));
 	}
 }
 
@@ -430,7 +430,7 @@ static void test_who_it_is(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
 		_cleanup_free_ char *found = status_of(sandbox.pid, wanted[i].key);
 
-		/* Who is not root stays who it is. */
+		/* A process that is not root keeps its user. */
 		if (!geteuid() || !strchr("UG", *wanted[i].key))
 			assert_string_equal(found, wanted[i].value);
 	}
@@ -460,7 +460,7 @@ static void read_given(int socket, const int *fds, const void *argument)
 		memset(answer[1], 0, sizeof(SECRET));
 	if (!sandbox_receive(socket, &byte, 1, &fd) && byte == 2 && fd == -1)
 		strcpy(answer[2], "none");
-	tell(socket, answer, sizeof(answer));
+	send_bytes(socket, answer, sizeof(answer));
 }
 
 static void test_what_it_is_given(void **state)
@@ -525,7 +525,7 @@ static void take_memory(int socket, const int *fds, const void *argument)
 			if (p != MAP_FAILED)
 				total += piece;
 		}
-	tell(socket, &total, sizeof(total));
+	send_bytes(socket, &total, sizeof(total));
 }
 
 static void test_memory_bound(void **state)

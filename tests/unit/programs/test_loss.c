@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who lost how many records: each loss told once, and totals that add up. */
+/* How many records were lost where: each loss is reported once, and totals add up. */
 #include "test_tools.h"
 
 #include "loss.h"
 
 #define CPUS 2
 
-typedef struct Told {
+typedef struct Reported {
 	uint64_t lost[ACCOUNT_KINDS]; /* by REC_LOSS */
 	struct rec_loss last;
 	struct rec_total totals[ACCOUNT_KINDS];
-} Told;
+} Reported;
 
 static int take(void *user, const struct record *record)
 {
-	Told *told = user;
+	Reported *reported = user;
 
 	if (record->kind == REC_LOSS) {
-		told->last = *(const struct rec_loss *)record;
-		told->lost[told->last.lost_kind] += told->last.count;
+		reported->last = *(const struct rec_loss *)record;
+		reported->lost[reported->last.lost_kind] += reported->last.count;
 	} else {
 		const struct rec_total *total = (const struct rec_total *)record;
 
 		assert_int_equal(record->kind, REC_TOTAL);
-		told->totals[total->counted_kind] = *total;
+		reported->totals[total->counted_kind] = *total;
 	}
 	return 0;
 }
 
-static void check_total(const Told *told, uint32_t kind, uint64_t sent, uint64_t lost)
+static void check_total(const Reported *reported, uint32_t kind, uint64_t sent, uint64_t lost)
 {
-	assert_int_equal(told->totals[kind].sent, sent);
-	assert_int_equal(told->totals[kind].lost, lost);
-	assert_int_equal(told->lost[kind], lost);
+	assert_int_equal(reported->totals[kind].sent, sent);
+	assert_int_equal(reported->totals[kind].lost, lost);
+	assert_int_equal(reported->lost[kind], lost);
 }
 
 /* BPF counts what it lost as sent; what it never tried is neither. */
@@ -40,7 +40,7 @@ static void test_totals(void **state)
 {
 	struct cpu_account accounts[CPUS] = {};
 	LossMeter *meter = loss_meter_new(accounts, CPUS);
-	Told told = {};
+	Reported reported = {};
 
 	(void)state;
 	accounts[0].sent[REC_SWITCH] = 100;
@@ -49,20 +49,20 @@ static void test_totals(void **state)
 	accounts[1].lost[LOSS_SCRATCH_BUSY][REC_SWITCH] = 4;
 	accounts[0].sent[REC_EXEC] = 1;
 	accounts[0].sent[REC_STACK_COPY] = 5;
-	assert_int_equal(loss_poll(meter, take, &told), 0);
+	assert_int_equal(loss_poll(meter, take, &reported), 0);
 	loss_add(meter, REC_EXEC, LOSS_RECURSION, 2, 70);
-	assert_int_equal(loss_poll(meter, take, &told), 0);
-	assert_int_equal(told.last.cause, LOSS_RECURSION);
-	assert_int_equal(told.last.from_ns, 70);
+	assert_int_equal(loss_poll(meter, take, &reported), 0);
+	assert_int_equal(reported.last.cause, LOSS_RECURSION);
+	assert_int_equal(reported.last.from_ns, 70);
 	loss_add(meter, REC_STACK_COPY, LOSS_UNWALKED, 1, 80);
-	assert_int_equal(loss_poll(meter, take, &told), 0);
-	assert_int_equal(told.last.cause, LOSS_UNWALKED);
-	assert_int_equal(told.last.from_ns, 80);
-	assert_int_equal(loss_poll(meter, take, &told), 0); /* nothing is told twice */
-	assert_int_equal(loss_totals(meter, take, &told), 0);
-	check_total(&told, REC_SWITCH, 110, 7);
-	check_total(&told, REC_EXEC, 3, 2);
-	check_total(&told, REC_STACK_COPY, 5, 1);
+	assert_int_equal(loss_poll(meter, take, &reported), 0);
+	assert_int_equal(reported.last.cause, LOSS_UNWALKED);
+	assert_int_equal(reported.last.from_ns, 80);
+	assert_int_equal(loss_poll(meter, take, &reported), 0); /* nothing is reported twice */
+	assert_int_equal(loss_totals(meter, take, &reported), 0);
+	check_total(&reported, REC_SWITCH, 110, 7);
+	check_total(&reported, REC_EXEC, 3, 2);
+	check_total(&reported, REC_STACK_COPY, 5, 1);
 	assert_int_equal(loss_count(meter), 10);
 	loss_meter_free(meter);
 }

@@ -62,7 +62,7 @@ static void test_futexes(void **state)
 {
 	(void)state;
 	static const struct example examples[] = {
-		/* As glibc 2.36 calls it, by strace. */
+		/* The arguments of glibc 2.36, from strace. */
 		WAIT(S, __NR_futex, REASON_MUTEX, RULE_ARGUMENTS, .args = {1, 0 | PRIVATE, 2}),
 		WAIT(S, __NR_futex, REASON_CONDVAR_OR_SEMAPHORE, RULE_ARGUMENTS,
 		     .args = {1, 9 | PRIVATE | REALTIME, 0}),
@@ -80,7 +80,7 @@ static void test_futexes(void **state)
 		WAIT(S, __NR_futex, REASON_JOIN, RULE_ARGUMENTS, .args = {1, 0, 31337},
 		     .joins = true),
 		WAIT(S, __NR_futex, REASON_FUTEX, RULE_ARGUMENTS, .args = {1, 0, 7}),
-		/* Somebody's own protocol. */
+		/* An unknown protocol. */
 		WAIT(S, __NR_futex, REASON_FUTEX, RULE_ARGUMENTS, .args = {1, 0 | PRIVATE, 31337}),
 		WAIT(S, __NR_futex, REASON_FUTEX, RULE_ARGUMENTS, .args = {1, 9 | PRIVATE, 31337}),
 		WAIT(S, __NR_futex, REASON_FUTEX, RULE_ARGUMENTS, .args = {1, 9, 0xffffffff}),
@@ -145,7 +145,7 @@ static void test_disk(void **state)
 		WAIT(D, -1, REASON_UNINTERRUPTIBLE, RULE_STATE, .kernel_thread = true),
 		WAIT(D, -1, REASON_DISK_OTHER, RULE_STATE, .iowait = true, .kernel_thread = true),
 		WAIT(IDLE, -1, REASON_OTHER, RULE_STATE, .kernel_thread = true),
-		/* 32-bit calls: the number is not told. */
+		/* 32-bit calls: the number is not recorded. */
 		WAIT(D, SYSCALL_UNKNOWN, REASON_UNINTERRUPTIBLE, RULE_STATE),
 		WAIT(D, SYSCALL_UNKNOWN, REASON_DISK_OTHER, RULE_SYSCALL, .iowait = true),
 		WAIT(S, SYSCALL_UNKNOWN, REASON_OTHER, RULE_STATE),
@@ -223,7 +223,7 @@ static void test_idle(void **state)
 		WAIT(S, __NR_rt_sigtimedwait, REASON_SIGNAL, RULE_SYSCALL),
 		WAIT(S, __NR_pause, REASON_SIGNAL, RULE_SYSCALL),
 		WAIT(S, __NR_pause, REASON_SIGNAL, RULE_SYSCALL, .only_thread = true),
-		/* With no descriptors it is a sleep. */
+		/* A poll without descriptors is a sleep. */
 		WAIT(S, __NR_poll, REASON_SLEEP, RULE_ARGUMENTS, .args = {0, 0}),
 		WAIT(S, __NR_select, REASON_SLEEP, RULE_ARGUMENTS, .args = {0}),
 		WAIT(S, __NR_select, REASON_SLEEP, RULE_ARGUMENTS, .args = {8}),
@@ -231,7 +231,7 @@ static void test_idle(void **state)
 		WAIT(S, __NR_epoll_wait, REASON_SLEEP, RULE_DESCRIPTOR, .args = {4}),
 		WAIT(S, __NR_select, REASON_POLL, RULE_DESCRIPTOR, .args = {1}, .fd_kind = FD_FILE,
 		     .fd_count = 1),
-		/* Requests are under way. */
+		/* Requests are in flight. */
 		WAIT(S, __NR_io_uring_enter, REASON_IO_URING, RULE_SYSCALL, .iowait = true),
 	};
 
@@ -259,7 +259,7 @@ static void test_only_thread_never_idle(void **state)
 		 FD_PIPE,
 		 2,
 		 .only_thread = true},
-		/* Of different kinds; and more than were looked at. */
+		/* Descriptors of different kinds, and more than were inspected. */
 		{S,
 		 __NR_poll,
 		 REASON_POLL,
@@ -371,7 +371,7 @@ static void test_tables_are_complete(void **state)
 		assert_non_null(reason_rule_text[i]);
 }
 
-/* By what include/linux/sched.h has, and ps shows (fs/proc/array.c). */
+/* The states are those of include/linux/sched.h, as ps shows them (fs/proc/array.c). */
 static void test_epoll_by_all(void **state)
 {
 	const uint32_t pipe = 1U << FD_PIPE, inet = 1U << FD_INET, listen = 1U << FD_LISTEN;

@@ -50,7 +50,7 @@ static void is_born(Model *model, uint32_t i)
 	model->threads[i].doing = DOING_WANT;
 }
 
-/* Of a thread that runs already, asleep; its stack is not known yet. */
+/* The snapshot of a thread that sleeps at the start; its stack is not known yet. */
 static void is_found(Model *model, uint32_t i)
 {
 	struct rec_snapshot *snapshot = make_record(REC_SNAPSHOT, 0, 0, sizeof(*snapshot), NULL, 0);
@@ -87,7 +87,7 @@ static void switches(Model *model, uint32_t i, bool in, uint16_t state)
 	push(model, record);
 }
 
-/* Asleep, with a stack that its switch-out had not; or just before that, when it is somebody
+/* Asleep, with a stack that its switch-out had not; or just before that, when it is another
  * else's. */
 static void is_looked_at(Model *model, uint32_t i)
 {
@@ -159,8 +159,8 @@ static void add_window(TimelineBuilder *builder, uint8_t flags, uint64_t ns)
 }
 
 /*
- * The window begins at record `cut`; what comes before it is carried, or told. What is carried is
- * not older than some records before.
+ * The window begins at record `cut`; what comes before it is carried, or reported. What is carried
+ * is not older than some records before.
  */
 static Timeline *make_timeline(const Model *model, size_t cut, bool carried)
 {
@@ -231,7 +231,7 @@ static void model_free(Model *model)
 	vec_free(&model->records);
 }
 
-/* Of the last so many records those of switches, wakings and exits are lost, and that is told. */
+/* Among the last records those of switches, wakings and exits are lost, and that is reported. */
 static void lose(Model *model, size_t count)
 {
 	static const uint8_t kinds[] = {REC_SWITCH, REC_WAKING, REC_EXIT};
@@ -255,7 +255,7 @@ static void lose(Model *model, size_t count)
 	}
 }
 
-/* Nothing is told of losses any more. */
+/* No losses are reported any more. */
 static void hush(Model *model)
 {
 	for (size_t i = 0; i < model->records.count; i++)
@@ -311,7 +311,7 @@ static void test_same(void **state)
 				 compare_one(seed, (Settings){}));
 }
 
-/* With losses before the window no more is known in it than from all that was recorded. */
+/* With losses before the window no more is known in it than from the whole recording. */
 static void test_lost(void **state)
 {
 	(void)state;
@@ -337,7 +337,7 @@ static void test_forgotten(void **state)
 	assert_uint_in_range(seen_lost, 20, 50);
 }
 
-/* ---- who is left --------------------------------------------------------------- */
+/* ---- what is left -------------------------------------------------------------- */
 
 static void take(FlightCarry *carry, void *record, uint64_t ns)
 {
@@ -385,7 +385,7 @@ static bool is_alive_but_7(uint32_t ns_tid)
 	return ns_tid != 7;
 }
 
-/* Nobody asks who has been seen since; and who is not there may be in what is kept. */
+/* A thread that was seen since is not asked for; one that is gone may be in the kept part. */
 static void test_missing(void **state)
 {
 	FlightCarry *carry = flight_carry_new();
@@ -407,7 +407,7 @@ static void test_missing(void **state)
 	flight_carry_free(carry);
 }
 
-/* What comes of the threads of process 6 by a record; a thread that begins later lives on. */
+/* What comes of the threads of process 6 by a record; a thread that begins later goes on. */
 static size_t left_of_process(void *record)
 {
 	FlightCarry *carry = flight_carry_new();

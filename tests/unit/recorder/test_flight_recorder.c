@@ -31,7 +31,7 @@ typedef struct Fixture {
 	char *folder, *path;
 	CaptureWriter *writer;
 	FlightRecorder *flight;
-	uint64_t start_ns; /* where the kept part begins; 0 = nobody said so */
+	uint64_t start_ns; /* where the kept part begins; 0: not reported */
 	bool small;	   /* the folder is a disk of its own */
 	size_t seq;	   /* of the next switch */
 } Fixture;
@@ -253,7 +253,7 @@ static void check_newest(const Fixture *fixture, const Kept *kept)
 			 (uint16_t)kept->switches);
 }
 
-/* It grows beyond the disk by itself: the newest are kept, and where that begins is told. */
+/* It grows beyond the disk by itself: the newest are kept, and where that begins is reported. */
 static void test_too_small(void **state)
 {
 	Fixture *fixture = *state;

@@ -98,13 +98,13 @@ static void test_open(void **state)
 	timeline_free(t);
 }
 
-/* What a hypervisor took is told where it is more than the kernel's 10 ms and 1 % of the CPUs'
+/* Steal time is reported where it is more than the kernel's 10 ms and 1 % of the CPUs'
  * time. */
 static void test_stolen(void **state)
 {
 	static const struct {
 		const char *at_end;
-		bool told;
+		bool is_reported;
 	} cases[] = {{"1040000000", true}, {"1010000000", false}, {"900000000", false}};
 
 	(void)state;
@@ -115,7 +115,7 @@ static void test_stolen(void **state)
 		fixture_meta(t, "stolen_at_start_ns", "1000000000");
 		check_lacks(print_summary, t, "steal time:");
 		fixture_meta(t, "stolen_at_end_ns", cases[i].at_end);
-		if (cases[i].told)
+		if (cases[i].is_reported)
 			check_contains(print_summary, t,
 				       "steal time: 40.000 ms (10.0 % of CPU time)");
 		else
@@ -191,7 +191,7 @@ static void test_losses(void **state)
 	timeline_free(t);
 }
 
-/* Of a part of a recording, what was lost in it and what elsewhere are told apart. */
+/* For a part of a recording, losses in it and losses elsewhere are separate. */
 static void test_losses_elsewhere(void **state)
 {
 	Timeline *t = make_timeline();
@@ -214,7 +214,7 @@ static void test_losses_elsewhere(void **state)
 	timeline_free(t);
 }
 
-/* A chain that is broken with nothing lost is told where it says that nothing was. */
+/* A chain that is broken without a loss is reported beside "nothing lost". */
 static void test_not_traced(void **state)
 {
 	Timeline *t = make_timeline();
@@ -321,7 +321,7 @@ static void test_waited_objects(void **state)
 		"    7.000 ms          1     7.000 ms    inode 11 of device 8:0\n"
 		"    6.000 ms          1     6.000 ms    inode 12 of device 8:0\n"
 		"    9.000 ms          2     5.000 ms    2 other files\n");
-	/* The kernel read it, for whom, and when that was asked for, is not known. */
+	/* The kernel read it; the submitter and the time of the submission are not known. */
 	t->requests.list.items[0].flags = REQUEST_KTHREAD;
 	check_contains(report_print, t, "  inode 10 of device 8:0\n");
 	check_lacks(report_print, t, "held back");
@@ -492,7 +492,7 @@ static void test_json(void **state)
 	timeline_free(t);
 }
 
-/* What was recorded, when, by whom, and whether that is all of it. */
+/* What was recorded, when, by which user, and whether it is complete. */
 static void test_json_recording(void **state)
 {
 	Timeline *t = make_timeline();

@@ -317,7 +317,7 @@ static void test_budget_takes_fillers_first(void **state)
 	done(&few, t);
 }
 
-/* Who was woken has the stack of when it went to sleep: mappings may have changed since. */
+/* A woken thread has the stack of when it went to sleep: mappings may have changed since. */
 static void test_when_stacks_were_taken(void **state)
 {
 	Timeline *t = fixture_new(100 * MS);
@@ -328,7 +328,7 @@ static void test_when_stacks_were_taken(void **state)
 		enum reason reason;
 		uint32_t stack;
 		uint64_t taken_ms;
-	} lives[] = {
+	} parts[] = {
 		{STATE_RUNNABLE, REASON_WOKEN, 0, 0},  {STATE_BLOCKED, REASON_SLEEP, 0, 10},
 		{STATE_RUNNABLE, REASON_WOKEN, 0, 10}, {STATE_RUNNABLE, REASON_PREEMPTED, 0, 30},
 		{STATE_RUNNABLE, REASON_WOKEN, 0, 40}, /* not after a wait that is known */
@@ -336,12 +336,12 @@ static void test_when_stacks_were_taken(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(lives); i++)
-		fixture_interval(t, thread, i * 10 * MS, lives[i].state, lives[i].reason)
-			->user_stack = lives[i].stack;
-	for (size_t i = 0; i < ARRAY_LEN(lives); i++)
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		fixture_interval(t, thread, i * 10 * MS, parts[i].state, parts[i].reason)
+			->user_stack = parts[i].stack;
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		assert_int_equal(wait_stack(t, &t->threads.items[thread], i).ns,
-				 FIXTURE_START + lives[i].taken_ms * MS);
+				 FIXTURE_START + parts[i].taken_ms * MS);
 	timeline_free(t);
 }
 

@@ -38,8 +38,8 @@ static void test_order_and_first_screen(void **state)
 	done(&profile, t);
 }
 
-/* Of a whole system, who works comes before daemons that wait for others; not of a server that was
- * attached to. */
+/* In a recording of a system, threads that work come before daemons that wait for others; not of a
+ * server that was attached to. */
 static void test_selected_of_a_system(void **state)
 {
 	(void)state;
@@ -138,12 +138,12 @@ static void test_short_processes_share_lanes(void **state)
 	assert_string_equal(node_string(node_get(second, "pid")), "50");
 	assert_int_equal(node_get(second, "isMainThread")->type, 'f');
 	assert_int_equal(sum_weights(&profile, first).states[STATE_RUNNING], 15 * MS);
-	/* Each process has its life in the lane. */
+	/* Each process has its lifetime in the lane. */
 	const Node *markers = node_get(first, "markers"),
-		   *life = node_at(node_get(markers, "data"), 1);
+		   *process = node_at(node_get(markers, "data"), 1);
 	assert_int_equal(node_int(node_get(markers, "length")), 3);
-	assert_string_equal(node_string(node_get(life, "type")), "Process");
-	assert_string_equal(node_string(node_get(life, "process")), "52");
+	assert_string_equal(node_string(node_get(process, "type")), "Process");
+	assert_string_equal(node_string(node_get(process, "process")), "52");
 	assert_int_equal(node_ns(node_at(node_get(markers, "startTime"), 1)), 15 * MS);
 	assert_int_equal(node_ns(node_at(node_get(markers, "endTime"), 1)), 20 * MS);
 	assert_int_equal(node_int(node_at(node_get(markers, "phase"), 1)), 1);
@@ -164,7 +164,7 @@ static void test_short_processes_share_lanes(void **state)
 	done(&profile, t);
 }
 
-/* Compilers of a small build: 13, of which each lives for 5 %, and a long one; 12 of another name.
+/* Compilers of a small build: 13, of which each takes 5 %, and a long one; 12 of another name.
  */
 static void test_a_crowd_shares_lanes(void **state)
 {

@@ -8,7 +8,7 @@
 
 typedef VEC(char) Bytes;
 
-/* A frame behind those that are there; its checksum tells of any damage. */
+/* Appends a frame; its checksum shows any damage. */
 static void add_frame(Bytes *packed, const char *text, size_t size)
 {
 	ZSTD_CCtx *context = ZSTD_createCCtx();
@@ -92,7 +92,7 @@ static void test_damaged(void **state)
 
 		assert_int_equal(unpack(packed.items, i, &fd), -EBADMSG);
 		packed.items[i] ^= bit;
-		if (unpack(packed.items, packed.count, &fd) == 0) { /* a bit that nobody reads */
+		if (unpack(packed.items, packed.count, &fd) == 0) { /* a bit that is not read */
 			_cleanup_free_ char *got = xmalloc(SIZE + 1);
 
 			assert_int_equal(pread(fd, got, SIZE + 1, 0), SIZE);

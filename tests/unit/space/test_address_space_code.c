@@ -99,7 +99,7 @@ static void test_fork_inherits(void **state)
 	give(spaces, make_space(30, SPACE_FORK, 300, CHILD));
 	give(spaces, make_space(40, SPACE_FORK, 400, 300));
 	give(spaces, make_space(50, SPACE_EXEC, 400, 0));
-	/* The memory becomes executable anew in the child. */
+	/* The memory becomes executable again in the child. */
 	give(spaces, make_mapping(35, 0, 300, LIBRARY, 0x1000, 0x9000, 0));
 	give(spaces, make_code(10, PROCESS, 2, 0x1000, 0x2000, 0));
 	give(spaces, make_code(25, PROCESS, 3, 0x1000, 0x2000, 0));
@@ -119,7 +119,8 @@ static void test_fork_inherits(void **state)
 	address_spaces_free(spaces);
 }
 
-/* A time tells of which image code is; code without one is of all that had the number. */
+/* The time says which image code belongs to; code without a time belongs to all images with the
+ * pid. */
 static void test_exec_and_reused_numbers(void **state)
 {
 	AddressSpaces *spaces = with_files(4);
@@ -178,7 +179,8 @@ typedef struct Model {
 	Event events[EVENTS];
 } Model;
 
-/* When tgid last began anew by ns (0: before all events), and as whose copy (0: nobody's). */
+/* When tgid last began by ns (0: before all events), and of which process it is a copy (0: none).
+ */
 static uint64_t begin_of(const Model *model, uint32_t tgid, uint64_t ns, uint32_t *ret_parent)
 {
 	uint64_t begin = 0;

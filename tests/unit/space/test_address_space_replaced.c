@@ -49,7 +49,7 @@ static void test_replaced(void **state)
 	address_spaces_free(spaces);
 }
 
-/* mprotect maps anew what is there; but what comes back was away. */
+/* mprotect maps once more what is there; but what comes back was away. */
 static void test_same_again(void **state)
 {
 	AddressSpaces *spaces = with_files(2);

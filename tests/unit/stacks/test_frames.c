@@ -362,7 +362,7 @@ static void test_loops(void **state)
 	assert_int_equal(frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
 					STACK_NONE, false, &indexes),
 			 2);
-	/* Too few to tell; and a function that calls itself. */
+	/* Too few to decide; and a function that calls itself. */
 	stack = add_stack(fixture, STACK_USER, STACK_TRUNCATED, pcs, 32);
 	assert_int_equal(frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
 					STACK_NONE, false, &indexes),

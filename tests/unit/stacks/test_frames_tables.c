@@ -192,7 +192,7 @@ static void test_every_result(void **state)
 		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), text);
 		assert_int_equal(end_of(fixture, 50, stack).lib, LIBRARY_NONE);
 	}
-	/* Of a younger wallprof; 256 must not look like 0. */
+	/* A result of a newer wallprof; 256 must not look like 0. */
 	for (int result = STACK_RESULTS; result <= 256; result += 256 - STACK_RESULTS) {
 		stack = add_walked(fixture, 0, result, whole, 2);
 		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
@@ -201,7 +201,7 @@ static void test_every_result(void **state)
 	}
 }
 
-/* By tables every frame lies above the one before: a deep recursion is one. */
+/* In walks by tables every frame lies above the one before, so a deep recursion is genuine. */
 static void test_deep_recursion(void **state)
 {
 	Fixture *fixture = *state;
@@ -225,12 +225,12 @@ static void test_deep_recursion(void **state)
 static void replace_callee(const Fixture *fixture, uint64_t ns)
 {
 	give(fixture, make_mapping(ns, 0, PROCESS, OTHER, AVMA + 0x3000, AVMA + 0x4000, AVMA));
-	give_symbol(fixture, OTHER, 0x3000, 0x3000, "stranger", NULL);
+	give_symbol(fixture, OTHER, 0x3000, 0x3000, "foreign_fn", NULL);
 }
 
 static void test_stale(void **state)
 {
-	static const char cut[] = "[truncated: table out of date];stranger;leaf";
+	static const char cut[] = "[truncated: table out of date];foreign_fn;leaf";
 	Fixture *fixture = *state;
 	uint32_t stack, known;
 	StackEnd end;
@@ -253,13 +253,13 @@ static void test_stale(void **state)
 	assert_int_equal(end_of(fixture, 29, stack).reason, STACK_COMPLETE);
 	/* The tables knew it. */
 	assert_string_equal(resolve(fixture, 99, known, STACK_NONE, false),
-			    "main;entry;caller;stranger;leaf");
+			    "main;entry;caller;foreign_fn;leaf");
 	/* A stack that does not go there, and one that asked no tables. */
 	stack = add_walked(fixture, 0, STACK_COMPLETE, whole, 1);
 	assert_string_equal(resolve(fixture, 99, stack, STACK_NONE, false), "leaf");
 	stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, whole, 5);
 	assert_string_equal(resolve(fixture, 99, stack, STACK_NONE, false),
-			    "main;entry;caller;stranger;leaf");
+			    "main;entry;caller;foreign_fn;leaf");
 }
 
 /* The place of a return address is that of the call, of an interrupted frame its own. */
@@ -292,7 +292,7 @@ static void test_stale_and_guessed(void **state)
 	pcs[3] |= FRAME_GUESSED;
 	stack = add_walked(fixture, STACK_GUESSED, STACK_NO_CFI, pcs, 5);
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
-			    "[truncated: table out of date];stranger;leaf");
+			    "[truncated: table out of date];foreign_fn;leaf");
 	assert_false(end_of(fixture, 50, stack).guessed);
 }
 

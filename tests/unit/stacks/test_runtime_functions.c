@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Of the run-time system's functions above a program's own, only the one that was called is kept.
+/* Among the run-time system's functions above a program's own only the called one is kept.
  */
 #include "frames_fixture.h"
 #include "runtime_functions.h"

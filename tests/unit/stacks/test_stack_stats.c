@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Stacks counted by reference, as the report, its JSON and the profile tell it. */
+/* Stacks counted by reference, as the report, its JSON and the profile show them. */
 #include "firefox.h"
 #include "json_reader.h"
 #include "make_record.h"
@@ -250,16 +250,16 @@ static bool json_agrees(const Fixture *fixture, const Truth *truth)
 	Node *node = node_read(text);
 	const Node *stacks = node_get(node, "stacks");
 	uint64_t whole = truth->references[WHOLE] + truth->references[COPIED];
-	bool told = is(stacks, "walked", all_of(truth)) && is(stacks, "whole", whole) &&
-		    is(stacks, "guessed", truth->references[GUESSED]) &&
-		    is(stacks, "stale", truth->references[STALE]) &&
-		    is(stacks, "from_copy", truth->references[COPIED]) &&
-		    results_are(stacks, truth) && objects_are(node_get(stacks, "objects"), truth);
+	bool agrees = is(stacks, "walked", all_of(truth)) && is(stacks, "whole", whole) &&
+		      is(stacks, "guessed", truth->references[GUESSED]) &&
+		      is(stacks, "stale", truth->references[STALE]) &&
+		      is(stacks, "from_copy", truth->references[COPIED]) &&
+		      results_are(stacks, truth) && objects_are(node_get(stacks, "objects"), truth);
 
 	assert_int_equal(node_get(stacks, "results")->count, STACK_ENDS);
 	node_free(node);
 	free(text);
-	return told;
+	return agrees;
 }
 
 static void test_json(void **state)

@@ -20,7 +20,7 @@ typedef struct Fixture {
 
 /* ---- helpers --------------------------------------------------------------------------- */
 
-/* As in the root of a container: everything is below the folder. */
+/* The root of a container: everything is below the folder. */
 static int open_below(void *user, const MappedFile *file, const char *path)
 {
 	const Fixture *fixture = user;
@@ -117,7 +117,7 @@ static void add_names(CachedObject *object)
 	symbol_record_free(&record);
 }
 
-/* As symbol_files.c does: what was looked for, and what was found. */
+/* Stores what was looked for and what was found, as symbol_files.c does. */
 static void store(Fixture *fixture, SymbolCache *cache)
 {
 	DebugFiles files = debug_files_of(fixture);
@@ -270,7 +270,7 @@ static void test_other_file_of_the_build(void **state)
 	assert_int_equal(load_new_cache(fixture), 0);
 }
 
-/* Changes the content at a place, and packs it anew, so that no checksum tells. */
+/* Changes the content at an offset, and compresses it again, so that no checksum shows it. */
 static void alter(const Fixture *fixture, size_t place, uint8_t change)
 {
 	_cleanup_free_ char *raw = xasprintf("%s/raw", fixture->folder);
@@ -345,8 +345,8 @@ static void test_truncated(void **state)
 }
 
 /*
- * The content changed and packed anew, so that no checksum tells: nothing is read outside
- * (the sanitizers watch), and what is taken is a good record.
+ * The content is changed and compressed again, so that no checksum shows it: nothing is read
+ * outside (the sanitizers watch), and what is taken is a good record.
  */
 static void test_forged(void **state)
 {
@@ -406,7 +406,7 @@ static void test_debug_file_changes(void **state)
 	assert_int_equal(load_new_cache(fixture), NAMES);
 	write_debug(fixture, "\177ELF");
 	assert_int_equal(load_new_cache(fixture), 0);
-	/* By the build id. */
+	/* Another build ID. */
 	assert_int_equal(unlink(fixture->debug), 0);
 	assert_int_equal(load_new_cache(fixture), NAMES);
 	run("d='%s/usr/lib/debug/.build-id/%02x'; mkdir -p \"$d\" && n=$(basename '%s') && "
@@ -461,7 +461,7 @@ static void test_bound(void **state)
 		_cleanup_free_ char *name = xasprintf("%s/%d.zst", folder, i);
 		_cleanup_close_ int fd = open(name, O_CREAT | O_WRONLY, 0600);
 
-		/* As long as they say, but empty. */
+		/* Files of the right length, but empty. */
 		assert_int_equal(ftruncate(fd, SYMBOL_CACHE_MAX / 8), 0);
 		set_mtime(name, 1000 + i);
 	}
@@ -515,7 +515,7 @@ static void test_leftover(void **state)
 	assert_int_equal(load_new_cache(fixture), NAMES);
 }
 
-/* With the invoker's rights: into a folder of the invoker, and not where only root may write. */
+/* The invoker's rights apply: it writes into the invoker's folder, and not where only root may. */
 static void test_other_user(void **state)
 {
 	Fixture *fixture = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * From a file to its names by all that there is: the sandboxed child, separate debug files, a
- * debuginfod server, the cache. The program is stripped; who knows its debug file knows its name.
+ * debuginfod server, the cache. The program is stripped; its names are in its debug file.
  */
 #include "file_server.h"
 #include "make_record.h"
@@ -160,7 +160,7 @@ static void test_server_and_cache(void **state)
 	setenv("DEBUGINFOD_URLS", fixture->server.url, 1);
 	expect(fixture, false, "secret_name", 0);
 	expect_requests(fixture, 1);
-	/* Now it is known, to those who do not ask, too. */
+	/* Now it is cached, also for runs that do not ask debuginfod. */
 	expect(fixture, false, "secret_name", 1);
 	expect(fixture, true, "secret_name", 1);
 	expect_requests(fixture, 1);

@@ -272,13 +272,13 @@ static int do_flood(void)
 	return 0;
 }
 
-static const struct deed {
+static const struct behaviour {
 	const char *name;
 	int (*act)(void);
-	const char *problem; /* what must be told, or its beginning; NULL = nothing */
+	const char *warning; /* the expected warning, or its beginning; NULL: none */
 	int result;
 	bool slow; /* takes as long as it may */
-} deeds[] = {
+} behaviours[] = {
 	{"well", do_well, NULL, 0, false},
 	{"fail", do_fail, NULL, -ESTALE, false},
 	{"segv", do_segv, CRASHED " (Segmentation fault)", 0, false},
@@ -313,7 +313,7 @@ static const struct deed {
 	{"flood", do_flood, TAKEN_OVER, 0, false},
 };
 
-/* The file says which deed: a number in text. Names of the first addresses come before it. */
+/* The file has the index of the behaviour, as text. Names of the first addresses come before it. */
 int __wrap_object_names_find(const ObjectRequest *request, const ObjectHost *host);
 int __wrap_object_names_find(const ObjectRequest *request, const ObjectHost *host)
 {
@@ -325,17 +325,17 @@ int __wrap_object_names_find(const ObjectRequest *request, const ObjectHost *hos
 		return -EIO;
 	for (size_t i = 0; i < KEPT; i++)
 		send_name(request->addresses[i], "kept");
-	return deeds[atoi(text)].act();
+	return behaviours[atoi(text)].act();
 }
 
 /* ---- in the parent ----------------------------------------------------------------------- */
 
 static const uint64_t addresses[ADDRESSES] = {16, 32, 48, 64, 80, 96, 112, 1ULL << 40};
 
-static SymbolJob make_job(size_t deed)
+static SymbolJob make_job(size_t behaviour)
 {
-	_cleanup_free_ char *text = xasprintf("%zu", deed);
-	int fd = memfd_create("deed", MFD_CLOEXEC);
+	_cleanup_free_ char *text = xasprintf("%zu", behaviour);
+	int fd = memfd_create("behaviour", MFD_CLOEXEC);
 
 	assert_int_equal(write_all(fd, text, strlen(text)), 0);
 	return (SymbolJob){
@@ -365,22 +365,23 @@ static const char *name_of(const SymbolJob *job, size_t i)
 	return symbol ? symbol->text + sizeof(uint32_t) : "";
 }
 
-static void check_job(const SymbolJob *job, const struct deed *deed)
+static void check_job(const SymbolJob *job, const struct behaviour *behaviour)
 {
-	if (!deed->problem && job->problem)
-		fail_msg("%s: %s", deed->name, job->problem);
-	if (deed->problem &&
-	    (!job->problem || strncmp(job->problem, deed->problem, strlen(deed->problem))))
-		fail_msg("%s: told is: %s", deed->name, job->problem ? job->problem : "nothing");
-	if (!deed->problem)
-		assert_int_equal(job->result, deed->result);
+	if (!behaviour->warning && job->problem)
+		fail_msg("%s: %s", behaviour->name, job->problem);
+	if (behaviour->warning && (!job->problem || strncmp(job->problem, behaviour->warning,
+							    strlen(behaviour->warning))))
+		fail_msg("%s: reported is: %s", behaviour->name,
+			 job->problem ? job->problem : "nothing");
+	if (!behaviour->warning)
+		assert_int_equal(job->result, behaviour->result);
 	for (size_t i = 0; i < ADDRESSES; i++) {
-		const char *wanted = deed->act == do_well ? "well" : i < KEPT ? "kept" : "";
+		const char *wanted = behaviour->act == do_well ? "well" : i < KEPT ? "kept" : "";
 
-		if (deed->act == do_flood && i == 0)
+		if (behaviour->act == do_flood && i == 0)
 			wanted = "flood";
 		if (strcmp(name_of(job, i), wanted))
-			fail_msg("%s: address %zu is \"%s\"", deed->name, i, name_of(job, i));
+			fail_msg("%s: address %zu is \"%s\"", behaviour->name, i, name_of(job, i));
 	}
 }
 
@@ -399,25 +400,25 @@ static size_t count_descriptors(void)
 static void test_all_behaviours(void **state)
 {
 	SymbolJobsOptions options = {.parallel = 8, .seconds = 1, .find = find_nothing};
-	size_t order[ARRAY_LEN(deeds)], before = count_descriptors();
-	SymbolJob jobs[ARRAY_LEN(deeds)];
+	size_t order[ARRAY_LEN(behaviours)], before = count_descriptors();
+	SymbolJob jobs[ARRAY_LEN(behaviours)];
 	uint64_t began = now_ns();
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(deeds); i++)
+	for (size_t i = 0; i < ARRAY_LEN(behaviours); i++)
 		order[i] = i;
-	for (size_t i = ARRAY_LEN(deeds) - 1; i > 0; i--) {
+	for (size_t i = ARRAY_LEN(behaviours) - 1; i > 0; i--) {
 		size_t other = random_below(i + 1), kept = order[i];
 
 		order[i] = order[other];
 		order[other] = kept;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(deeds); i++)
+	for (size_t i = 0; i < ARRAY_LEN(behaviours); i++)
 		jobs[i] = make_job(order[i]);
-	symbol_jobs_run(jobs, ARRAY_LEN(deeds), &options);
-	for (size_t i = 0; i < ARRAY_LEN(deeds); i++)
-		check_job(&jobs[i], &deeds[order[i]]);
-	free_jobs(jobs, ARRAY_LEN(deeds));
+	symbol_jobs_run(jobs, ARRAY_LEN(behaviours), &options);
+	for (size_t i = 0; i < ARRAY_LEN(behaviours); i++)
+		check_job(&jobs[i], &behaviours[order[i]]);
+	free_jobs(jobs, ARRAY_LEN(behaviours));
 	/* No zombie, no descriptor; nothing took much longer than it may. */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
@@ -436,12 +437,12 @@ static void test_good_ones_are_good(void **state)
 		jobs[i] = make_job(0);
 	symbol_jobs_run(jobs, ARRAY_LEN(jobs), &options);
 	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
-		check_job(&jobs[i], &deeds[0]);
+		check_job(&jobs[i], &behaviours[0]);
 	free_jobs(jobs, ARRAY_LEN(jobs));
 	symbol_jobs_run(NULL, 0, &options);
 }
 
-/* No descriptor left for a socket: told, and nothing is lost but these names. */
+/* No descriptor is left for a socket: it is reported, and only these names are lost. */
 static void test_no_process(void **state)
 {
 	SymbolJobsOptions options = {.seconds = 10, .find = find_nothing};

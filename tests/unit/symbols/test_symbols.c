@@ -202,7 +202,7 @@ static void put_walked(const Fixture *fixture, uint64_t id, int flags, const uin
 	put(fixture, record);
 }
 
-/* With file 1 mapped where the stacks are. */
+/* File 1 is mapped where the stacks are. */
 static void resolve_mapped(Fixture *fixture)
 {
 	put(fixture, make_task(TGID, TGID, OURS));

@@ -303,7 +303,7 @@ static void spoil(UnwindTable *table, int how)
 	}
 }
 
-/* With a checksum that fits. */
+/* The checksum is right. */
 static void test_not_valid(void **state)
 {
 	Fixture *fixture = *state;
@@ -365,7 +365,7 @@ static void test_bound(void **state)
 	    fixture->file);
 }
 
-/* With the invoker's rights, and what the invoker may not write is not written. */
+/* The invoker's rights apply: what the invoker may not write is not written. */
 static void test_read_only(void **state)
 {
 	Fixture *fixture = *state;
@@ -440,7 +440,7 @@ static void test_key(void **state)
 	assert_memory_equal(&key, &other, sizeof(key));
 	assert_true(table_key_make(fd, old, 7, id, 20, &other));
 	assert_memory_not_equal(&key, &other, sizeof(key));
-	/* Nothing tells a file without a build id or a name. */
+	/* Nothing identifies a file without a build ID or a name. */
 	assert_false(table_key_make(fd, -1, 7, id, 0, &other));
 	assert_false(table_key_make(fd, -1, 7, id, 21, &other));
 	assert_false(table_key_make(memory, -1, 7, id, 20, &other));

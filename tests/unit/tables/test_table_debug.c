@@ -89,7 +89,7 @@ static char *build_id_path(const Fixture *fixture)
 	return xasprintf(DEBUG_FOLDER "/.build-id/%.2s/%s.debug", id, id + 2);
 }
 
-/* As whole, but the build id is another one. */
+/* Like "whole", with another build ID. */
 static void make_other_debug_file(const Fixture *fixture, const char *path)
 {
 	run("cd '%s' && gcc -O2 -g -fomit-frame-pointer -fno-asynchronous-unwind-tables "
@@ -203,7 +203,7 @@ static void expect(Fixture *fixture, int debug)
 	assert_int_equal(fixture->has_rules, debug == TABLE_DEBUG_USED);
 }
 
-/* With and without what the C library's own files have. There is a table in either case: start-up
+/* Programs with and without what the C library's own files have. Both have a table: start-up
  * code needs no call frame information. */
 static const char *const strip_options[] = {NO_EH_FRAME, ""};
 
@@ -230,7 +230,7 @@ static void test_by_link(void **state)
 	}
 }
 
-/* Of the same functions at the same places, but not what the link has the checksum of. */
+/* It has the same functions at the same addresses, but not the checksum in the link. */
 static void test_wrong_checksum(void **state)
 {
 	Fixture *fixture = *state;
@@ -306,7 +306,7 @@ static void test_cache(void **state)
 		assert_int_equal(fixture->debug, TABLE_DEBUG_USED);
 		assert_true(fixture->has_rules);
 	}
-	/* Of another build by now. */
+	/* The file is of another build by now. */
 	make_other_debug_file(fixture, OBJECT ".debug");
 	ask(fixture, &invoker);
 	assert_int_equal(fixture->counts.cached, 0);

@@ -32,10 +32,10 @@ static void test_order(void **state)
 	assert_int_equal(table_service_counts(fixture->service).children, 1);
 	assert_int_equal(table_service_counts(fixture->service).built, 50);
 	/* The oracle sees another table. */
-	fixture->objects[1].deed.seed++;
+	fixture->objects[1].behaviour.seed++;
 	{
-		UnwindTable table = make_table(fixture->objects[1].deed.seed - 1 + BASE_SVMA,
-					       fixture->objects[1].deed.rows);
+		UnwindTable table = make_table(fixture->objects[1].behaviour.seed - 1 + BASE_SVMA,
+					       fixture->objects[1].behaviour.rows);
 
 		assert_false(is_right(&fixture->objects[1], &table));
 		unwind_table_free(&table);
@@ -50,7 +50,7 @@ static void test_duplicates(void **state)
 
 	start_service(fixture);
 	want(fixture, 7, 'g');
-	fd = make_object(&fixture->objects[7].deed);
+	fd = make_object(&fixture->objects[7].behaviour);
 	want_fd(fixture, 7, fd);
 	await_all(fixture);
 	check(fixture, 7, 0);
@@ -68,8 +68,9 @@ static void test_duplicates(void **state)
 }
 
 /*
- * What becomes of an object with debug files: its own deed, those of the files found by the build
- * id and by the link (0 = none is there), whose table is right, and what is said of the debug file.
+ * What becomes of an object with debug files: its own behaviour, those of the files found by the
+ * build id and by the link (0 = none is there), whose table is right, and what is said of the debug
+ * file.
  */
 static const struct {
 	char own, by_build_id, by_link;
@@ -101,12 +102,13 @@ static const struct {
 	{'l', 'u', 0, 0, 0, -EBADMSG},
 };
 
-static struct deed random_behaviour(char what)
+static struct behaviour random_behaviour(char what)
 {
-	return (struct deed){.what = what,
-			     .rows = what ? 3 + random_below(900) : 0,
-			     /* More than any object alone: a debug file adds to what there is. */
-			     .seed = (1 << 20) + random_below(1 << 20)};
+	return (struct behaviour){
+		.what = what,
+		.rows = what ? 3 + random_below(900) : 0,
+		/* More than any object alone: a debug file adds to what there is. */
+		.seed = (1 << 20) + random_below(1 << 20)};
 }
 
 static void want_with_debug_files(Fixture *fixture, uint32_t id, size_t i)
@@ -114,13 +116,13 @@ static void want_with_debug_files(Fixture *fixture, uint32_t id, size_t i)
 	Object *object = &fixture->objects[id];
 	_cleanup_close_ int fd = -1;
 
-	object->deed = random_behaviour(debug_files[i].own);
-	object->deed.seed -= 1 << 20;
+	object->behaviour = random_behaviour(debug_files[i].own);
+	object->behaviour.seed -= 1 << 20;
 	object->by_build_id = random_behaviour(debug_files[i].by_build_id);
 	object->by_link = random_behaviour(debug_files[i].by_link);
 	object->wanted = debug_files[i].wanted;
-	sprintf(object->deed.debuglink, "debug-%u", id);
-	fd = make_object(&object->deed);
+	sprintf(object->behaviour.debuglink, "debug-%u", id);
+	fd = make_object(&object->behaviour);
 	want_fd(fixture, id, fd);
 }
 
@@ -182,17 +184,17 @@ static void test_sizes(void **state)
 {
 	Fixture *fixture = *state;
 
-	/* Millions of rows take a sanitizer longer than the other tests have patience. */
+	/* Millions of rows take a sanitizer longer than the timeout of the other tests. */
 	fixture->options.timeout_ns = 0;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 30; id++) {
 		Object *object = &fixture->objects[id];
 		_cleanup_close_ int fd = -1;
 
-		object->deed = (struct deed){.what = 'g',
-					     .rows = 3 + random_below(1 << (id % 22)),
-					     .seed = random_below(1 << 30)};
-		fd = make_object(&object->deed);
+		object->behaviour = (struct behaviour){.what = 'g',
+						       .rows = 3 + random_below(1 << (id % 22)),
+						       .seed = random_below(1 << 30)};
+		fd = make_object(&object->behaviour);
 		want_fd(fixture, id, fd);
 	}
 	await_all(fixture);
@@ -204,9 +206,9 @@ static void test_sizes(void **state)
 /* ---- what goes wrong ------------------------------------------------------------------------- */
 
 static const struct {
-	char deed;
+	char behaviour;
 	int wanted;
-} deeds[] = {
+} behaviours[] = {
 	{'c', -EIO},	 {'a', -EIO},	  {'e', -EIO},	   {'s', -ETIME},   {'f', -ETIME},
 	{'h', -ETIME},	 {'u', -EBADMSG}, {'r', -EBADMSG}, {'k', -EBADMSG}, {'b', -EBADMSG},
 	{'z', -EBADMSG}, {'Z', -EBADMSG}, {'m', -EBADMSG}, {'M', -EBADMSG}, {'o', -EBADMSG},
@@ -217,26 +219,26 @@ static void test_each_behaviour(void **state)
 {
 	Fixture *fixture = *state;
 
-	for (size_t i = 0; i < ARRAY_LEN(deeds); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(behaviours); i++) {
 		uint64_t began = now_ns();
 
 		fixture->options.workers = 1;
 		start_service(fixture);
-		want(fixture, 1, deeds[i].deed);
-		want(fixture, 2, 'g'); /* who comes next is served */
+		want(fixture, 1, behaviours[i].behaviour);
+		want(fixture, 2, 'g'); /* the next request is served */
 		await_all(fixture);
-		check(fixture, 1, deeds[i].wanted);
+		check(fixture, 1, behaviours[i].wanted);
 		check(fixture, 2, 0);
-		assert_true(strlen(table_error_text(deeds[i].wanted)) > 10);
+		assert_true(strlen(table_error_text(behaviours[i].wanted)) > 10);
 		assert_true(now_ns() - began < 30 * NSEC_PER_SEC);
 		stop_service(fixture);
 		forget_answers(fixture);
 	}
 }
 
-static bool is_forger(char deed)
+static bool is_forger(char behaviour)
 {
-	return strchr("hmMoRnpt", deed); /* these know their number only in a new child */
+	return strchr("hmMoRnpt", behaviour); /* these know their number only in a new child */
 }
 
 /*
@@ -267,15 +269,15 @@ static void test_three_hundred(void **state)
 	fixture->options.timeout_ns = 3 * TIMEOUT_NS;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 300; id++) {
-		size_t i = random_below(10) ? SIZE_MAX : random_below(ARRAY_LEN(deeds));
+		size_t i = random_below(10) ? SIZE_MAX : random_below(ARRAY_LEN(behaviours));
 
-		if (i == SIZE_MAX || is_forger(deeds[i].deed) ||
-		    (strchr("sf", deeds[i].deed) && ++hung > 3)) {
+		if (i == SIZE_MAX || is_forger(behaviours[i].behaviour) ||
+		    (strchr("sf", behaviours[i].behaviour) && ++hung > 3)) {
 			want(fixture, id, 'g');
 			wanted[id] = 0;
 		} else {
-			want(fixture, id, deeds[i].deed);
-			wanted[id] = deeds[i].wanted;
+			want(fixture, id, behaviours[i].behaviour);
+			wanted[id] = behaviours[i].wanted;
 		}
 	}
 	for (uint64_t end = now_ns() + LONG_NS; fixture->answered < 300 && now_ns() < end;) {
@@ -370,12 +372,12 @@ static void await_mapped(void)
 	}
 }
 
-/* The end of a file that is mapped is the end of who looks at it: of the child. */
+/* A mapped file that is truncated kills the process that reads it: the child. */
 static void test_shrinking_file(void **state)
 {
 	Fixture *fixture = *state;
-	struct deed deed = {.what = 'w', .rows = 9};
-	int fd = make_object(&deed);
+	struct behaviour behaviour = {.what = 'w', .rows = 9};
+	int fd = make_object(&behaviour);
 
 	fixture->options.workers = 1;
 	fixture->options.timeout_ns = 0;
@@ -394,7 +396,7 @@ static void test_shrinking_file(void **state)
 	stop_service(fixture);
 }
 
-/* One that somebody kills while it has nothing to do, or something, is replaced. */
+/* A child that is killed, idle or busy, is replaced. */
 static void test_killed(void **state)
 {
 	Fixture *fixture = *state;
@@ -427,7 +429,7 @@ static uint64_t children_cpu_ns(void)
 }
 
 /* Any number of files that take forever hold the others up for a bounded time. */
-static void test_patience_ends(void **state)
+static void test_timeout_ends(void **state)
 {
 	Fixture *fixture = *state;
 	uint64_t before = children_cpu_ns();
@@ -535,8 +537,8 @@ static void test_starved(void **state)
 		_cleanup_close_ int fd = -1;
 		uint64_t began = now_ns();
 
-		object->deed = (struct deed){.what = 'g', .rows = rows, .seed = rows};
-		fd = make_object(&object->deed);
+		object->behaviour = (struct behaviour){.what = 'g', .rows = rows, .seed = rows};
+		fd = make_object(&object->behaviour);
 		want_fd(fixture, id, fd);
 		await_all(fixture);
 		took = now_ns() - began;
@@ -641,7 +643,7 @@ int main(void)
 		WITH_FIXTURE(test_regions_apart),
 		WITH_FIXTURE(test_shrinking_file),
 		WITH_FIXTURE(test_killed),
-		WITH_FIXTURE(test_patience_ends),
+		WITH_FIXTURE(test_timeout_ends),
 		WITH_FIXTURE(test_starved),
 		WITH_FIXTURE(test_not_openable),
 		WITH_FIXTURE(test_descriptor),

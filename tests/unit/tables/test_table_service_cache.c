@@ -27,9 +27,9 @@ static void make_files(Fixture *fixture, const char *folder)
 		Object *object = &fixture->objects[id];
 		_cleanup_close_ int fd = -1;
 
-		object->deed = (struct deed){
+		object->behaviour = (struct behaviour){
 			.what = id == CACHED_OBJECTS ? 'u' : 'g', .rows = 100 * id, .seed = id};
-		fd = make_object(&object->deed);
+		fd = make_object(&object->behaviour);
 		run("cp /proc/%d/fd/%d '%s/object%u'", getpid(), fd, folder, id);
 	}
 }
@@ -73,9 +73,9 @@ static void test_cache(void **state)
 	assert_int_equal(ask_for_files(fixture, folder), 0);
 	assert_int_equal(ask_for_files(fixture, folder), CACHED_OBJECTS - 1);
 	/* A changed one is built again, a damaged entry, too. */
-	fixture->objects[2].deed.seed = 77;
+	fixture->objects[2].behaviour.seed = 77;
 	{
-		_cleanup_close_ int fd = make_object(&fixture->objects[2].deed);
+		_cleanup_close_ int fd = make_object(&fixture->objects[2].behaviour);
 
 		run("cat /proc/%d/fd/%d > '%s/object2'", getpid(), fd, folder);
 	}
@@ -85,7 +85,7 @@ static void test_cache(void **state)
 	remove_folder(folder);
 }
 
-/* What was built is written when there is time, without anybody's asking for the end. */
+/* A table that was built is written when there is time, before the service ends. */
 static void test_cache_is_filled(void **state)
 {
 	Fixture *fixture = *state;

@@ -50,7 +50,7 @@ static void finish(Scenario *s)
 	objects_name_users(s->timeline);
 }
 
-/* 20 waits from 3 to 5, as s->next_out tells it, and 30 wakes it. */
+/* 20 waits from 3 to 5, as s->next_out says, and 30 wakes it. */
 static void wait_once(Scenario *s, int syscall)
 {
 	out_call(at(s, 3), 20, S, syscall);
@@ -59,7 +59,7 @@ static void wait_once(Scenario *s, int syscall)
 	finish(s);
 }
 
-/* Of the first wait; NULL: of nothing. */
+/* The object of the first wait; NULL: none. */
 static const Object *waited_for(const Scenario *s, uint32_t tid)
 {
 	const Thread *thread = scenario_thread(s, tid, 0);
@@ -151,7 +151,7 @@ static void test_told_names(void **state)
 	expect_name(&s, READ, OBJECT_PIPE, "/fifo (reader 1020, writer 1030)");
 	begin(&s);
 	set_object(&s, FD_ANON, 7);
-	out_call(at(&s, 1), 30, S, READ); /* told after the first wait for it began */
+	out_call(at(&s, 1), 30, S, READ); /* reported after the first wait for it began */
 	name_inode(at(&s, 2), 7, INODE_NO_PATH, "[eventfd]");
 	wake(at(&s, 2), 30, 20);
 	in(at(&s, 2), 30, 1);
@@ -159,7 +159,7 @@ static void test_told_names(void **state)
 	expect_name(&s, READ, OBJECT_ANONYMOUS, "[eventfd]");
 }
 
-/* One is for nobody; who ends a wait by an interrupt is not at the other end. */
+/* One has no other end; a thread that ends a wait by an interrupt is not at the other end. */
 static void test_nothing_told(void **state)
 {
 	Scenario s;
@@ -310,7 +310,7 @@ static void test_socket_text(void **state)
 	expect_text(make_socket(0, 7, 99, NULL, 0), "socket:[7] of family 99");
 }
 
-/* Each end is known by who waits there. */
+/* Each end is known by the thread that waits there. */
 static void wait_at_both_ends(Scenario *s)
 {
 	set_object(s, FD_INET, 7);
@@ -377,7 +377,7 @@ static void test_unix_ends(void **state)
 	wait_at_both_ends(&s);
 	assert_string_equal(waited_for(&s, 20)->name, "unix:[7] (reader 1020, writer 1030)");
 	scenario_free(&s);
-	/* Nobody was seen there, but who connected. */
+	/* No thread was seen there, except the one that connected. */
 	begin(&s);
 	socket = make_socket(0, 7, AF_UNIX, NULL, 0);
 	socket->peer_tgid = 30;
@@ -550,7 +550,7 @@ static void test_begun_before(void **state)
 
 /* ---- what is called the same --------------------------------------------------------------- */
 
-/* A file that is made anew for each transaction is one; one of another file system is not. */
+/* A file that is recreated for each transaction is one; one of another file system is not. */
 static void test_alike(void **state)
 {
 	const Object *objects;

@@ -122,7 +122,7 @@ static const char *task_named(const Scenario *s, uint32_t task)
 	return s->timeline->tasks.items[task].comm;
 }
 
-/* Who took the CPU, and who had it before. */
+/* The threads that took the CPU, and that had it before. */
 static void test_rivals(void **state)
 {
 	(void)state;
@@ -130,8 +130,8 @@ static void test_rivals(void **state)
 
 	scenario_begin(&s, 12, true);
 	running_from_start(&s, 10);
-	foreign(at(&s, 0), 98, "builder");
-	foreign(at(&s, 0), 99, "feeder");
+	non_target(at(&s, 0), 98, "builder");
+	non_target(at(&s, 0), 99, "feeder");
 	s.next_out.next_tid = 98;
 	out_preempted(at(&s, 2), 10);
 	in(at(&s, 4), 10, 0);
@@ -154,12 +154,12 @@ static void test_rivals(void **state)
 	scenario_free(&s);
 }
 
-/* The lock's own word says who has it: a thread of the process, and not who asks. */
+/* The lock word has its holder: a thread of the process, and not the one that waits. */
 static void test_lock_holder(void **state)
 {
 	static const struct {
 		uint32_t owner;
-		const char *name; /* NULL: nobody */
+		const char *name; /* NULL: none */
 	} locks[] = {{2011, "holder"}, {2010, NULL}, {2012, NULL}, {11, NULL}, {0, NULL}};
 
 	(void)state;
@@ -179,9 +179,9 @@ static void test_lock_holder(void **state)
 		scenario_finish(&s);
 		wait = interval_at(scenario_thread(&s, 10, 0), 2);
 		if (locks[i].name)
-			assert_string_equal(task_named(&s, wait->lock_holder), locks[i].name);
+			assert_string_equal(task_named(&s, wait->cpu_user), locks[i].name);
 		else
-			assert_int_equal(wait->lock_holder, THREAD_NONE);
+			assert_int_equal(wait->cpu_user, THREAD_NONE);
 		scenario_free(&s);
 	}
 }
@@ -228,7 +228,7 @@ static void test_wait_with_waker(void **state)
 	s.next_out.args[0] = 7;
 	s.next_out.fd_kind = FD_PIPE;
 	out_call(at(&s, 2), 10, S, __NR_read);
-	foreign(at(&s, 5), 99, "feeder");
+	non_target(at(&s, 5), 99, "feeder");
 	wake(at(&s, 5), 10, 99);
 	in(at(&s, 6), 10, 0);
 	out(at(&s, 7), 10, D);
@@ -379,7 +379,7 @@ static void test_lost_pair(void **state)
 	(void)state;
 	Scenario s;
 
-	/* Out and in again are lost: only seq tells. */
+	/* A switch-out and a switch-in are lost: only seq shows it. */
 	scenario_begin(&s, 12, true);
 	running_from_start(&s, 10);
 	out(lost_at(&s, 3), 10, S);
@@ -451,7 +451,7 @@ static void test_loss_without_effect(void **state)
 	wake(at(&s, 5), 10, 12);
 	in(at(&s, 6), 10, 0);
 	out(at(&s, 9), 10, S);
-	loss(at(&s, 10), REC_SWITCH, 1, 9); /* somebody else's records */
+	loss(at(&s, 10), REC_SWITCH, 1, 9); /* another thread's records */
 	loss(at(&s, 10), REC_WAKING, 1, 8);
 	still_there(&s, 10, 0, S);
 	scenario_finish(&s);
@@ -468,7 +468,7 @@ static void test_silent_after_loss(void **state)
 		uint16_t state, more_switches;
 		bool seen;
 		uint32_t kind;
-		const char *track;
+		const char *drawn;
 		unsigned missed_switches;
 	} cases[] = {
 		{0, S, 0, false, REC_SWITCH, "RRBB????", 0},
@@ -492,7 +492,7 @@ static void test_silent_after_loss(void **state)
 		if (cases[i].seen)
 			still_there(&s, 10, cases[i].flags, cases[i].state);
 		scenario_finish(&s);
-		expect_track(&s, 10, cases[i].track);
+		expect_track(&s, 10, cases[i].drawn);
 		assert_int_equal(s.timeline->missed_switches, cases[i].missed_switches);
 		scenario_free(&s);
 	}
@@ -545,7 +545,7 @@ static void test_final_switch_lost(void **state)
 	scenario_free(&s);
 }
 
-/* With the process going on, its end is unknown too. */
+/* If the process goes on, its end is unknown, too. */
 static void test_final_switch_lost_alone(void **state)
 {
 	(void)state;

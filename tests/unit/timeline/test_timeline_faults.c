@@ -55,7 +55,7 @@ static void begin_wait(Scenario *s)
 	in(at(s, 0), 20, 0);
 }
 
-/* As the kernel counts it: for a disk. */
+/* The kernel counts it as a wait for a disk. */
 static void waits_for_disk(Scenario *s)
 {
 	s->next_out.h.flags |= SWITCH_IOWAIT;
@@ -127,7 +127,8 @@ static void test_lock_in_fault(void **state)
 	scenario_free(&s);
 }
 
-/* What is told when it sleeps is not told once more; and without its end, it ends with the wait. */
+/* A fault that is reported when it sleeps is not reported again; and without its end, it ends with
+ * the wait. */
 static void test_sleep_told(void **state)
 {
 	(void)state;

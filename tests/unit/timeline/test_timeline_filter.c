@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whom a timeline is about: what was asked of it, threads of the kernel, and who had which CPU. */
+/* Which threads a timeline has: selected ones, kernel threads, and the users of each CPU. */
 #include "scenario.h"
 #include "timeline_builder.h"
 #include <setjmp.h>
@@ -107,7 +107,7 @@ static void test_who(void **state)
 	expect_threads("", NULL, 0);
 }
 
-/* Who is left out is a stranger with a name. */
+/* An excluded thread is a non-target with a name. */
 static void test_stranger(void **state)
 {
 	(void)state;
@@ -125,12 +125,12 @@ static void test_stranger(void **state)
 	scenario_free(&s);
 }
 
-/* ---- who joins --------------------------------------------------------------------------------
+/* ---- late targets ---------------------------------------------------------------------------
  */
 
 /*
  * A process that enters a recorded cgroup is recorded from there on: its threads are described only
- * a while later, and what one did before it joined nobody knows.
+ * a while later, and what a thread did before it joined is unknown.
  */
 static void test_joined(void **state)
 {
@@ -243,7 +243,7 @@ static void test_cpus(void **state)
 	Scenario s;
 
 	begin_system(&s, 12);
-	foreign(at(&s, 0), 41, "stranger");
+	non_target(at(&s, 0), 41, "non-target");
 	others_switch(at(&s, 2), 41, 0, 0, /* complete_ms= */ 0);
 	others_switch(at(&s, 4), 0, 42, 0, /* complete_ms= */ 0);
 	others_switch(at(&s, 7), 42, 41, 0, /* complete_ms= */ 0);
@@ -254,7 +254,7 @@ static void test_cpus(void **state)
 	expect_cpu(&s, 2, "iii333333333");
 	assert_string_equal(
 		s.timeline->tasks.items[s.timeline->cpus.items[0].runs.items[0].task].comm,
-		"stranger");
+		"non-target");
 	scenario_free(&s);
 }
 
@@ -274,7 +274,7 @@ static void test_cpu_gap(void **state)
 	scenario_free(&s);
 }
 
-/* Two that are missing may cancel out; where a loss is told nothing is believed. */
+/* Two that are missing may cancel out; where a loss is reported, the counts are not used. */
 static void test_cpu_loss(void **state)
 {
 	(void)state;
@@ -289,7 +289,7 @@ static void test_cpu_loss(void **state)
 	scenario_free(&s);
 }
 
-/* What comes before it begins tells only who has the CPU then. */
+/* Events before the start only say which thread has the CPU then. */
 static void test_cpu_before(void **state)
 {
 	(void)state;
@@ -320,8 +320,8 @@ static void runs_at_end(Scenario *s, uint32_t tid, uint16_t cpu)
 }
 
 /*
- * CPUs on which nothing was switched to: whoever a tick or the last snapshot saw there had it,
- * what the kernel says was idle was, and of others nobody knows. One that is offline is none.
+ * CPUs without a switch: a thread that a tick or the last snapshot saw there had the CPU,
+ * idle time is the kernel's, and the rest is unknown. One that is offline is none.
  */
 static void test_cpu_without_switch(void **state)
 {
@@ -349,7 +349,7 @@ static void test_cpu_without_switch(void **state)
 	scenario_free(&s);
 }
 
-/* Of a part of the window, the switches around it tell who had the CPU. */
+/* For a part of the window, the switches around it say which thread had the CPU. */
 static void test_cpu_without_switch_in_range(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which losses are told, when there are very many; what is unknown because of them. */
+/* Which losses are reported, when there are very many; what is unknown because of them. */
 #include "scenario.h"
 #include "timeline_builder.h"
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static void test_overload(void **state)
 	timeline_free(timeline);
 }
 
-/* They are far from each other: what lies between them is told with them all the same. */
+/* They are far from each other: what lies between them is reported with them all the same. */
 static void test_far_apart(void **state)
 {
 	(void)state;
@@ -72,7 +72,7 @@ static void test_far_apart(void **state)
 	timeline_free(timeline);
 }
 
-/* There are few: each is told as it was reported. */
+/* There are few: each one is kept as it was recorded. */
 static void test_few(void **state)
 {
 	(void)state;

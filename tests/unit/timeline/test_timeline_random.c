@@ -92,7 +92,7 @@ static void woken(struct walk *walk, uint64_t ns, uint8_t flags)
 {
 	struct event *event = emit(walk->world, REC_WAKING, sizeof(event->waking), ns);
 
-	/* By a timer, by a task that is not recorded, or by one that is. */
+	/* Woken by a timer, by a non-target, or by a target. */
 	if (!flags && chance(walk->world, 30))
 		flags = WAKING_HARDIRQ;
 	event->h.flags = flags;
@@ -202,8 +202,8 @@ static void begins(struct walk *walk, bool born)
 	}
 }
 
-/* Lives until it dies or the next thing it does is past the window. */
-static void lives(struct walk *walk)
+/* Goes on until the thread exits or its next event is past the window. */
+static void walk_lifetimes(struct walk *walk)
 {
 	struct world *world = walk->world;
 	uint64_t since;
@@ -251,7 +251,7 @@ static void cut_at_end(struct walk *walk, size_t first_event)
 	while (walk->truths->items[walk->truths->count - 1].ns >= END_NS)
 		walk->truths->count--;
 	dead = walk->truths->items[walk->truths->count - 1].state < 0;
-	/* As of the last switch within the window. */
+	/* The state at the last switch within the window. */
 	for (size_t i = first_event; i < kept; i++) {
 		const struct event *event = &world->events.items[i];
 
@@ -316,7 +316,7 @@ static void make_world(struct world *world, uint64_t seed, bool lossy)
 		bool born = i && chance(world, 50);
 
 		begins(&walk, born);
-		lives(&walk);
+		walk_lifetimes(&walk);
 		cut_at_end(&walk, first_event);
 	}
 	qsort(world->events.items, world->events.count, sizeof(struct event), by_time);
@@ -371,7 +371,7 @@ static void check_truth(const struct world *world, const Timeline *timeline, uin
 		check_thread(timeline, thread);
 		assert_uint_in_range(number, 0, THREADS - 1);
 		if (seen[number])
-			fail_msg("seed %lu: thread %u lives twice", seed, thread->tid);
+			fail_msg("seed %lu: thread %u is there twice", seed, thread->tid);
 		seen[number] = true;
 		for (size_t j = 0; j < thread->intervals.count; j++) {
 			const Interval *interval = &thread->intervals.items[j];
@@ -392,35 +392,35 @@ static void check_truth(const struct world *world, const Timeline *timeline, uin
 /* Each moment of the path is what its owner's own row has there. */
 static void check_path(Timeline *timeline, uint64_t seed)
 {
-	const Thread *track = &timeline->path.track;
+	const Thread *path_track = &timeline->path.track;
 	uint32_t end = seed % MAX(timeline->threads.count, 1);
 	uint64_t ns = 0;
 
 	if (timeline->threads.count == 0)
 		return;
 	critical_path_find(timeline, end);
-	assert_true(track->intervals.count > 0);
-	assert_int_equal(track->intervals.count, track->owners.count);
-	assert_int_equal(track->intervals.items[0].start_ns, track->start_ns);
-	assert_int_equal(track->end_ns, timeline->threads.items[end].end_ns);
-	for (size_t i = 0; i < track->intervals.count; i++) {
-		const Thread *owner = interval_owner(timeline, track, i);
-		const Interval *interval = &track->intervals.items[i];
+	assert_true(path_track->intervals.count > 0);
+	assert_int_equal(path_track->intervals.count, path_track->owners.count);
+	assert_int_equal(path_track->intervals.items[0].start_ns, path_track->start_ns);
+	assert_int_equal(path_track->end_ns, timeline->threads.items[end].end_ns);
+	for (size_t i = 0; i < path_track->intervals.count; i++) {
+		const Thread *owner = interval_owner(timeline, path_track, i);
+		const Interval *interval = &path_track->intervals.items[i];
 		size_t at = partition_point(middle, owner->intervals.count,
 					    owner->intervals.items[middle].start_ns <=
 						    interval->start_ns) -
 			    1;
 
-		assert_true(interval->start_ns < interval_end(track, i));
+		assert_true(interval->start_ns < interval_end(path_track, i));
 		assert_true(interval->start_ns >= owner->start_ns);
-		assert_true(interval_end(track, i) <= interval_end(owner, at));
+		assert_true(interval_end(path_track, i) <= interval_end(owner, at));
 		assert_int_equal(interval->state, owner->intervals.items[at].state);
-		ns += interval_end(track, i) - interval->start_ns;
+		ns += interval_end(path_track, i) - interval->start_ns;
 	}
-	assert_int_equal(ns, track->end_ns - track->start_ns);
-	/* Back to where a thread was first seen, whose creator is not known. */
-	if (interval_owner(timeline, track, 0)->start_ns != track->start_ns)
-		fail_msg("seed %lu: the path begins within a thread's life", seed);
+	assert_int_equal(ns, path_track->end_ns - path_track->start_ns);
+	/* Back to where a thread with an unknown creator was first seen. */
+	if (interval_owner(timeline, path_track, 0)->start_ns != path_track->start_ns)
+		fail_msg("seed %lu: the path begins within a thread's lifetime", seed);
 }
 
 static void free_world(struct world *world)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Requests to block devices: whose they are, what waited for them, what they are called. */
+/* Requests to block devices: their submitters, the waits for them, their names. */
 #include "scenario.h"
 #include "wait_fields.h"
 #include <setjmp.h>
@@ -133,8 +133,8 @@ static void test_woken_late(void **state)
 	}
 }
 
-/* A worker tells that it is done: then it was the thread's own. Another of the program's threads
- * has released a lock. */
+/* A worker reports the completion: then the request was the thread's own. Another of the program's
+ * threads has released a lock. */
 static void test_woken_by_worker(void **state)
 {
 	(void)state;
@@ -157,8 +157,8 @@ static void test_woken_by_worker(void **state)
 
 /*
  * A driver's own thread has just completed another's request for the file of the call, and what
- * waits as if for a disk is woken. Whoever else wakes it, or for another file, has not done so for
- * that.
+ * waits as if for a disk is woken. Any other thread that wakes it, or for another file, has not
+ * done so for that.
  */
 static void test_completed_by_worker(void **state)
 {
@@ -169,7 +169,7 @@ static void test_completed_by_worker(void **state)
 		Scenario s;
 
 		begin(&s);
-		(worker ? kernel_thread : foreign)(at(&s, 1), 44, "other");
+		(worker ? kernel_thread : non_target)(at(&s, 1), 44, "other");
 		s.next_out.fd_kind = FD_FILE;
 		s.next_out.h.flags = iowait ? SWITCH_IOWAIT : 0;
 		s.next_out.inode = other_file ? 7 : 5;
@@ -220,28 +220,28 @@ static void test_file_of_wait(void **state)
 	enum { OF_CALL = 1, OF_FAULT = 2, OF_REQUEST = 4, NO_FILE = 8 };
 
 	(void)state;
-	for (int told = 0; told < 16; told++) {
-		uint64_t of_fault = told & NO_FILE ? 0 : 6;
+	for (int known = 0; known < 16; known++) {
+		uint64_t of_fault = known & NO_FILE ? 0 : 6;
 		Scenario s;
 
 		begin(&s);
 		s.next_out.fd_kind = FD_FILE;
-		s.next_out.inode = told & OF_CALL ? 7 : 0;
+		s.next_out.inode = known & OF_CALL ? 7 : 0;
 		s.next_out.file_device = SCENARIO_DEVICE | 1;
 		out_call(at(&s, 3), 20, D, PREAD);
-		if (told & OF_REQUEST)
+		if (known & OF_REQUEST)
 			read_completes(at(&s, 5), 20, 2, 0);
 		wake_by_irq(at(&s, 5), 20);
 		in(at(&s, 6), 20, 0);
-		if (told & OF_FAULT)
+		if (known & OF_FAULT)
 			fault_at(at(&s, 8), 2, of_fault);
 		scenario_finish(&s);
-		assert_int_equal(inode_of_wait(&s), told & OF_REQUEST ? 5
-						    : told & OF_FAULT ? of_fault
-						    : told & OF_CALL  ? 7
-								      : 0);
-		/* Of a request for several files only the first is known. */
-		if (told == (OF_CALL | OF_REQUEST)) {
+		assert_int_equal(inode_of_wait(&s), known & OF_REQUEST ? 5
+						    : known & OF_FAULT ? of_fault
+						    : known & OF_CALL  ? 7
+								       : 0);
+		/* A request for several files has only the first one. */
+		if (known == (OF_CALL | OF_REQUEST)) {
 			s.timeline->requests.list.items[0].flags |= REQUEST_MIXED;
 			assert_int_equal(inode_of_wait(&s), 7);
 		}

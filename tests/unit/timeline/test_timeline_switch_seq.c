@@ -88,7 +88,8 @@ static void test_pid_reuse_while_dying(void **state)
 	scenario_free(&s);
 }
 
-/* While it is on its way out another has the number for all of its life, and then a third. */
+/* While it is on its way out another thread has the tid for its whole lifetime, and then a third
+ * one. */
 static void test_pid_reuse_twice_while_dying(void **state)
 {
 	(void)state;
@@ -124,7 +125,7 @@ static void test_pid_reuse_twice_while_dying(void **state)
 	scenario_free(&s);
 }
 
-/* The same as BPF tells it: exit and final switch at once, when others have long been born. */
+/* The same as BPF reports it: exit and final switch at once, when others have long been born. */
 static void test_pid_reuse_before_exit(void **state)
 {
 	(void)state;
@@ -225,7 +226,7 @@ static void test_exec_before_leader_is_gone(void **state)
 	scenario_set_seq(&s, 11, 0);
 	dead(at(&s, 6), 11); /* the leader's last switch, by the other's number */
 	out(at(&s, 8), 10, S);
-	in(at(&s, 10), 11, 0); /* somebody new, whose birth was lost */
+	in(at(&s, 10), 11, 0); /* a new thread with a lost birth */
 	scenario_finish(&s);
 	expect_track_of(&s, 10, 0, "RRRRR.......");
 	expect_track_of(&s, 10, 1, "RRRRRRRRBBBB");

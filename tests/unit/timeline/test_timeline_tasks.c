@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who is who, and what else the timeline keeps beside the chains. */
+/* The identity of tasks, and what else the timeline keeps beside the chains. */
 #include "scenario.h"
 #include <asm/unistd_64.h>
 #include <linux/futex.h>
@@ -49,7 +49,7 @@ static void test_strips_differ(void **state)
 {
 	(void)state;
 	Scenario s;
-	char track[SCENARIO_LENGTH + 1], altered[SCENARIO_LENGTH + 1];
+	char drawn[SCENARIO_LENGTH + 1], altered[SCENARIO_LENGTH + 1];
 
 	scenario_begin(&s, 8, true);
 	described(at(&s, 0), 10, 10, "a");
@@ -58,19 +58,19 @@ static void test_strips_differ(void **state)
 	wake(at(&s, 5), 10, 11);
 	in(at(&s, 6), 10, 0);
 	scenario_finish(&s);
-	track_draw(&s, scenario_thread(&s, 10, 0), track);
-	assert_string_equal(track, "RRBBBrRR");
-	assert_int_equal(track_difference("RRBBBrRR", track), -1);
+	track_draw(&s, scenario_thread(&s, 10, 0), drawn);
+	assert_string_equal(drawn, "RRBBBrRR");
+	assert_int_equal(track_difference("RRBBBrRR", drawn), -1);
 	for (int i = 0; i < 8; i++) {
 		for (const char *letter = "RrB?."; *letter; letter++) {
-			strcpy(altered, track);
+			strcpy(altered, drawn);
 			altered[i] = *letter;
-			assert_int_equal(track_difference(altered, track),
-					 *letter == track[i] ? -1 : i);
+			assert_int_equal(track_difference(altered, drawn),
+					 *letter == drawn[i] ? -1 : i);
 		}
 	}
-	assert_int_equal(track_difference("RRBBBrR", track), 7);
-	assert_int_equal(track_difference("RRBBBrRRR", track), 8);
+	assert_int_equal(track_difference("RRBBBrR", drawn), 7);
+	assert_int_equal(track_difference("RRBBBrRRR", drawn), 8);
 	scenario_free(&s);
 }
 
@@ -148,7 +148,7 @@ static void test_ticks(void **state)
 	scenario_begin_early(&s, 12, true);
 	described(at(&s, -4), 10, 10, "a");
 	snapshot(at(&s, -4), 10, SNAPSHOT_ON_CPU, 0, -1);
-	tick(at(&s, -2), 10, 0); /* before the window: nobody's business */
+	tick(at(&s, -2), 10, 0); /* before the window: ignored */
 	scenario_window_start(&s);
 	tick(at(&s, 1), 10, 0);
 	tick(at(&s, 2), 10, 0);
@@ -160,7 +160,7 @@ static void test_ticks(void **state)
 	out(lost_at(&s, 8), 10, S);
 	tick(at(&s, 9), 10, 0); /* in doubt */
 	loss(at(&s, 10), REC_SWITCH, 8, 8);
-	tick(at(&s, 13), 10, 0); /* after the window, whose end is told later */
+	tick(at(&s, 13), 10, 0); /* after the window; its end is reported later */
 	scenario_finish(&s);
 	expect_track(&s, 10, "RRRBBrRR????");
 
@@ -208,7 +208,7 @@ static void test_open_waits(void **state)
 	scenario_free(&s);
 }
 
-/* A switch during the snapshot is the better witness, and no contradiction. */
+/* A switch during the snapshot is used instead of it, and is no missed switch. */
 static void test_snapshot_overtaken(void **state)
 {
 	(void)state;
@@ -226,7 +226,7 @@ static void test_snapshot_overtaken(void **state)
 	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 
-	/* Looked at after it was switched in: it was off CPU, nobody knows how. */
+	/* Looked at after it was switched in: it was off CPU, in an unknown state. */
 	scenario_begin(&s, 8, true);
 	described(at(&s, 0), 10, 10, "a");
 	snapshot(at(&s, 2), 10, SNAPSHOT_ON_CPU, 0, -1);
@@ -237,7 +237,7 @@ static void test_snapshot_overtaken(void **state)
 	scenario_free(&s);
 }
 
-/* Looked at once more when tables are there: who fell asleep since has its stack, and no other's.
+/* Looked at once more when tables are there: a thread that fell asleep since has its own stack.
  */
 static void test_second_snapshot(void **state)
 {
@@ -270,7 +270,7 @@ static void test_second_snapshot(void **state)
 	scenario_free(&s);
 }
 
-/* Of whom the first account came only within the window, and who lived before, nothing is known. */
+/* Nothing is known of a thread that existed before and has its first account within the window. */
 static void test_no_base(void **state)
 {
 	(void)state;
@@ -552,7 +552,7 @@ static void test_cut_off_capture(void **state)
 	scenario_free(&s);
 }
 
-/* What a command waits for wallprof to let it go is before the window; for anybody else it is not.
+/* The wait of a command for wallprof's start signal is before the window; waits of others are not.
  */
 static void test_launch(void **state)
 {
@@ -568,7 +568,7 @@ static void test_launch(void **state)
 		scenario_begin_early(&s, 10, false);
 		add_meta(&s, "command_tid=1010");
 		add_meta(&s, cases[i].recorder);
-		foreign(at(&s, -4), 99, "wallprof");
+		non_target(at(&s, -4), 99, "wallprof");
 		described(at(&s, -3), 10, 10, "sh");
 		snapshot(at(&s, -3), 10, 0, S, __NR_read);
 		scenario_window_start(&s);
@@ -609,7 +609,7 @@ static void test_holder_by_the_word(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		const Thread *thread;
-		uint32_t lock_holder;
+		uint32_t cpu_user;
 		Scenario s;
 
 		scenario_begin(&s, 10, true);
@@ -624,13 +624,13 @@ static void test_holder_by_the_word(void **state)
 		out_call(at(&s, 2), 10, S, __NR_futex);
 		scenario_finish(&s);
 		thread = scenario_thread(&s, 10, 0);
-		lock_holder = thread->intervals.items[thread->intervals.count - 1].lock_holder;
+		cpu_user = thread->intervals.items[thread->intervals.count - 1].cpu_user;
 		print_message("%zu\n", i);
 		if (cases[i].holder)
-			assert_string_equal(s.timeline->tasks.items[lock_holder].comm,
+			assert_string_equal(s.timeline->tasks.items[cpu_user].comm,
 					    cases[i].holder);
 		else
-			assert_int_equal(lock_holder, THREAD_NONE);
+			assert_int_equal(cpu_user, THREAD_NONE);
 		scenario_free(&s);
 	}
 }

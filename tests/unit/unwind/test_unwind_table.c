@@ -469,7 +469,7 @@ static void test_no_section_headers(void **state)
 	" .cfi_escape 0x10, 16, 3, 0x77, 0xa8, 1\n .cfi_escape 0x10, 7, 3, 0x77, 0xa0, 1\n"        \
 	" mov $15, %rax\n syscall\n .cfi_endproc\n"
 
-/* As a static program of musl: neither its first function nor its restorer has an FDE. */
+/* A static program of musl: neither its first function nor its restorer has an FDE. */
 #define ASSEMBLY                                                                                   \
 	".globl _start, before, middle, last, restorer, signal, signal_end, touching, "            \
 	"touching_end\n"                                                                           \

@@ -189,7 +189,7 @@ static void test_no_table(void **state)
 	world.mappings[0].table = 0;
 	world.mappings[0].row = NO_TABLE_YET;
 	expect(STACK_NO_TABLE, NONE);
-	/* Further from what the table is of than its rows can tell. */
+	/* Further from the table's object than its rows can express. */
 	begin(END, END);
 	world.mappings[0].load = LEAF - (1ULL << 32);
 	expect(STACK_GAP, NONE);
@@ -240,7 +240,7 @@ static void test_bx(void **state)
 	expect(STACK_BAD_CFA, AT_SP + 1, 44, NONE);
 	begin(WITH(leaf, rule_.bx = BX_LOST), by_bx);
 	expect(STACK_REGISTER, AT_SP + 1, NONE);
-	/* That it cannot be read matters only to who needs it. */
+	/* That it cannot be read matters only to rules that need it. */
 	begin(WITH(leaf, (rule_.bx = BX_AT_CFA, rule_.bx_offset = -0x7000)), by_bx);
 	expect(STACK_REGISTER, AT_SP + 1, NONE);
 	begin(WITH(leaf, (rule_.bx = BX_AT_CFA, rule_.bx_offset = -0x7000)), END);
@@ -387,7 +387,7 @@ static void test_guess_leads_nowhere(void **state)
 	} nowhere[] = {
 		{0, STACK_NO_CFI},
 		{0xfff, STACK_NO_CFI},
-		{FAR_AWAY, STACK_NO_MAPPING}, /* a copy may tell more */
+		{FAR_AWAY, STACK_NO_MAPPING}, /* a copy may give more */
 		{CALLERS + CODE_SIZE + 1, STACK_NO_MAPPING},
 		{1ULL << 56, STACK_NO_CFI},
 	};
@@ -469,7 +469,7 @@ static void test_signal_ends(void **state)
 	assert_int_equal(world.count, 2);
 }
 
-/* What a signal frame tells is no guess, even if a guess led there. */
+/* What a signal frame contains is no guess, even if a guess led there. */
 static void test_signal_behind_guess(void **state)
 {
 	(void)state;
@@ -662,7 +662,7 @@ static void test_random(void **state)
 				    round);
 			fail();
 		}
-		/* With any of the return addresses altered, it is another stack. */
+		/* If any of the return addresses is altered, it is another stack. */
 		world.stack[words[random_below(count)]] += 1;
 		assert_false(is_as_called(called));
 	}

@@ -129,7 +129,7 @@ static void test_life(void **state)
 	images_free(&images);
 }
 
-/* Of foreign tasks, of threads, and of names BPF's word is not that of a process. */
+/* BPF's records of non-targets, of threads and of names are not about a process. */
 static void test_other_tasks(void **state)
 {
 	Images images = {};
@@ -156,7 +156,7 @@ static void test_empty_fork(void **state)
 	(void)state;
 	give_task(&images, 1, NS_TGID, 1, BORN);
 	give_fork(&images, 2, 11, NS_TGID); /* of a parent with nothing */
-	give_fork(&images, 3, 12, 99);	    /* of one that nobody knows */
+	give_fork(&images, 3, 12, 99);	    /* of an unknown process */
 	give_task(&images, 3, 11, 1, BORN + 2);
 	give_task(&images, 3, 12, 1, BORN + 3);
 	assert_int_equal(file_at(&images, 11, BORN + 2, 1, 0x1000), 0);
@@ -164,7 +164,7 @@ static void test_empty_fork(void **state)
 	images_free(&images);
 }
 
-/* The end that BPF tells comes before the exec that the side-band tells. */
+/* The exit that BPF reports comes before the exec that the side-band reports. */
 static void test_exec_of_the_dead(void **state)
 {
 	Images images = {};
@@ -184,7 +184,8 @@ static void test_execs_before_the_task(void **state)
 {
 	(void)state;
 	for (uint64_t asked = 1; asked <= 5; asked += 2) {
-		uint32_t told = asked / 2, first = 7 - told; /* execs that BPF has seen by then */
+		uint32_t reported = asked / 2,
+			 first = 7 - reported; /* execs that BPF has seen by then */
 		Images images = {};
 
 		give_fork(&images, 1, NS_TGID, 99);
@@ -200,7 +201,7 @@ static void test_execs_before_the_task(void **state)
 	}
 }
 
-/* BPF is asked at the start; an exec just before that is told by the side-band after it. */
+/* BPF is asked at the start; an exec just before that comes from the side-band after it. */
 static void test_exec_that_bpf_knows(void **state)
 {
 	Images images = {};
@@ -218,7 +219,7 @@ static void test_exec_that_bpf_knows(void **state)
 	images_free(&images);
 }
 
-/* The next process with a number, told by either source first, with or without the old one's end.
+/* The next process with a pid, reported by either source first, with or without the old one's end.
  */
 static void test_number_again(void **state)
 {
@@ -246,7 +247,7 @@ static void test_number_again(void **state)
 	}
 }
 
-/* The old process is known by BPF's word alone; or by what the side-band told of it too late. */
+/* The old process is known by BPF's word alone; or by what the side-band reported too late. */
 static void test_number_of_little_known(void **state)
 {
 	Images images = {};
@@ -268,7 +269,7 @@ static void test_number_of_little_known(void **state)
 	images_free(&images);
 }
 
-/* What was read of a running process is younger than its birth, which is told later. */
+/* What was read of a running process is younger than its birth, which is reported later. */
 static void test_initial_and_fork(void **state)
 {
 	Images images = {};
@@ -324,7 +325,7 @@ static void test_drop(void **state)
 	give_exit(&images, 40, NS_TGID, EXIT_GROUP_DEAD);
 	images_drop_ended(&images, NEVER, NULL, NULL);
 	assert_int_equal(only_image(&images)->exec_id, 50);
-	/* Its number's next process begins anew. */
+	/* The next process with its pid begins without mappings. */
 	give_mapping(&images, 50, NS_TGID, 7, 0x3000, 0x4000);
 	give_task(&images, 51, NS_TGID, 1, BORN + 50);
 	assert_int_equal(file_at(&images, NS_TGID, BORN + 50, 1, 0x1000), 0);
@@ -426,7 +427,7 @@ static void do_exit(History *history, ModelImage *image, uint64_t now)
 	image->ended_ns = image->exit_ns = now;
 }
 
-/* now: when what happens in this round is told. A number is free again in the next one. */
+/* now: when the events of this round are reported. A pid is free again in the next one. */
 static void do_something(History *history, uint64_t now)
 {
 	uint32_t number = 1 + random_below(NUMBERS), other = 1 + random_below(NUMBERS);
@@ -494,7 +495,7 @@ static void one_round(History *history)
 		drop_some(history, now - random_below(3000));
 }
 
-/* By one that has not ended. */
+/* Forked by a process that has not ended. */
 static bool is_used(const History *history, uint32_t file)
 {
 	for (size_t i = 0; i < history->model.count; i++) {
@@ -571,7 +572,7 @@ static void test_random(void **state)
 	}
 }
 
-/* Changes one record of the side-band; what it tells must be seen to be missing. */
+/* Changes one record of the side-band; its content must be noticed as missing. */
 static void alter(History *history, int how)
 {
 	struct record *record = history->of_sideband.items[history->of_sideband.count - 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Processes' mappings where more or less is told than once of each; and what many of them cost. */
+/* Processes' mappings where events are missing or reported twice; and what many of them cost. */
 #include "address_space.h"
 #include "test_tools.h"
 #include <time.h>
@@ -18,7 +18,7 @@ static void test_mapped_again(void **state)
 	assert_int_equal(image->mappings.count, 1);
 	assert_int_equal(image->mappings.items[0].from_ns, 5);
 	assert_int_equal(image->mappings.items[0].reported_ns, 7);
-	/* Something else was there in between, which nobody has looked at: since 9. */
+	/* Something else was there in between, which was not looked at: since 9. */
 	give(&images, make_mapping(8, MAPPING_EXEC, NS_TGID, 2, 0x2000, 0x3000, 0x2000), 8);
 	give(&images, make_mapping(9, MAPPING_EXEC, NS_TGID, 1, 0x1000, 0x3000, 0x1000), 9);
 	image = only_image(&images);
@@ -43,7 +43,7 @@ static struct record *make_loss(uint32_t kind, uint64_t from_ns, uint64_t to_ns)
 	return &record->h;
 }
 
-/* Of some mappings that were lost nobody knows whose they were, until they are read again. */
+/* The processes of some lost mappings are unknown until they are read again. */
 static void test_loss(void **state)
 {
 	Images images = {};
@@ -63,7 +63,7 @@ static void test_loss(void **state)
 	give_fork(&images, 25, 11, NS_TGID);
 	give_task(&images, 25, 11, 1, BORN + 1);
 	assert_int_equal(images_find(&images, 1011, BORN + 1, 1)->uncertain_since_ns, 10);
-	/* The first is there still, the second is gone, the third came while nobody saw. */
+	/* The first is there still, the second is gone, the third came unseen. */
 	give_mapping(&images, 40, NS_TGID, 1, 0x1000, 0x2000);
 	give_mapping(&images, 40, NS_TGID, 3, 0x5000, 0x6000);
 	give(&images, make_space(40, SPACE_READ, NS_TGID, 0), 40);
@@ -79,7 +79,7 @@ static void test_loss(void **state)
 	images_free(&images);
 }
 
-/* The reader of a capture, who sees the records in the order of their times. */
+/* The reader of a capture, which sees the records in the order of their times. */
 static AddressSpaces *spaces_of(struct record **records, size_t count, const Images *images,
 				bool with_found)
 {
@@ -110,7 +110,7 @@ static AddressSpaces *spaces_of(struct record **records, size_t count, const Ima
 
 /*
  * A walk that knew what was mapped until the loss: of what it found where a reading finds
- * something else nobody knows whether it was still there. By a process's own time.
+ * something else it is unknown whether it was still there. By a process's own time.
  */
 static void check_found(uint64_t created_ns, int made, uint64_t since)
 {
@@ -132,7 +132,7 @@ static void check_found(uint64_t created_ns, int made, uint64_t since)
 	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
 		if (i == 3)
 			give(&images, make_loss(REC_MAPPING, 10, 20), 20);
-		/* One of the other tells nothing of this process. */
+		/* An event of the other process says nothing of this one. */
 		if (i >= 3 && records[i]->kind == REC_MAPPING)
 			((struct rec_mapping *)records[i])->ns_tgid = number;
 		if (i == 7)
@@ -169,7 +169,7 @@ static void test_found(void **state)
 	check_found(15, SPACE_EXEC, 16);
 }
 
-/* What it lies over was told when something else had been lost already. */
+/* What it lies over was reported when something else had been lost already. */
 static void test_found_over_told(void **state)
 {
 	struct record *records[] = {
@@ -205,11 +205,11 @@ static void note_corrected(void *user, const Image *image)
 	*(uint64_t *)user = image->bpf_exec_ns;
 }
 
-/* An exec that BPF has told, and the side-band has not by far later. */
+/* An exec that BPF has reported, and the side-band has not long after. */
 static void test_lost_exec(void **state)
 {
-	const uint64_t told = NSEC_PER_SEC, late = told + 100 * NSEC_PER_MSEC;
-	struct rec_exec *record = make_record(REC_EXEC, 0, told, sizeof(*record), NULL, 0);
+	const uint64_t reported = NSEC_PER_SEC, late = reported + 100 * NSEC_PER_MSEC;
+	struct rec_exec *record = make_record(REC_EXEC, 0, reported, sizeof(*record), NULL, 0);
 	Images images = {};
 	const Image *image;
 	uint64_t corrected = 0;
@@ -221,12 +221,13 @@ static void test_lost_exec(void **state)
 	assert_true(image_is_ready(image, 2, 2));
 	record->tid = record->tgid = TGID;
 	record->exec_id = 2;
-	give(&images, &record->h, told);
-	assert_false(image_is_ready(image, told, told)); /* BPF's own entry is the new program's */
+	give(&images, &record->h, reported);
+	assert_false(image_is_ready(image, reported,
+				    reported)); /* BPF's own entry is the new program's */
 	images_correct(&images, late - 1, note_corrected, &corrected);
 	assert_int_equal(corrected, 0);
 	images_correct(&images, late, note_corrected, &corrected);
-	assert_int_equal(corrected, told);
+	assert_int_equal(corrected, reported);
 	assert_int_equal(image->exec_id, 2);
 	assert_int_equal(image->mappings.count, 0);
 	assert_false(images_use_file(&images, 1));
@@ -234,7 +235,7 @@ static void test_lost_exec(void **state)
 	images_free(&images);
 }
 
-/* The fork that is told later than BPF tells the birth is older than that. */
+/* A fork that is reported later than BPF's birth is older than that. */
 static void test_ready(void **state)
 {
 	Images images = {};
@@ -262,7 +263,8 @@ static uint64_t cpu_ns(void)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* Of so many mappings at random places, that overlap now and then; the least of some tries. */
+/* The cost of so many mappings at random addresses, some of which overlap; the least of some tries.
+ */
 static uint64_t cost_of(uint32_t count)
 {
 	uint64_t least = UINT64_MAX;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Copies of stacks: which are walked when, and what is told of them. Mappings are real, tables are
- * stood in for: a file's number says what is known of it.
+ * Copies of stacks: which are walked when, and what is reported of them. Mappings are real, tables
+ * are stood in for: a file's number says what is known of it.
  */
 #include "make_record.h"
 #include "stack_copies.h"
@@ -16,7 +16,7 @@
 #define CODE	0x400000ULL
 #define WORDS	16
 
-/* By file: each function's frame is two words, but for the outermost one. */
+/* Each function's frame is two words, except the outermost one. */
 enum { FILE_FRAMES = 1, FILE_OUTERMOST = 2, FILE_NOT_READY = 3, FILE_BELOW = 4 };
 
 struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t file, uint64_t start,
@@ -50,8 +50,8 @@ typedef struct Fixture {
 	UnwindMaps maps;
 	StackCopies *copies;
 	Images images;
-	struct rec_stack *told; /* the last */
-	uint32_t told_count;
+	struct rec_stack *last_stack; /* the last */
+	uint32_t stack_records;
 	int error; /* of the sink */
 } Fixture;
 
@@ -61,10 +61,10 @@ static int keep_stack(void *user, const struct record *record)
 
 	if (fixture->error)
 		return fixture->error;
-	fixture->told_count++;
-	free(fixture->told);
-	fixture->told = xmalloc(record->len);
-	memcpy(fixture->told, record, record->len);
+	fixture->stack_records++;
+	free(fixture->last_stack);
+	fixture->last_stack = xmalloc(record->len);
+	memcpy(fixture->last_stack, record, record->len);
 	return 0;
 }
 
@@ -95,7 +95,7 @@ static void end(Fixture *fixture)
 {
 	stack_copies_free(fixture->copies);
 	images_free(&fixture->images);
-	free(fixture->told);
+	free(fixture->last_stack);
 }
 
 /* A leaf at CODE, with return addresses to CODE + 0x1000 * (1, 2 …) in every second word. */
@@ -138,15 +138,15 @@ static void walk(Fixture *fixture, uint64_t watermark_ns, bool at_end)
 
 static void check_told(const Fixture *fixture, int result, uint16_t count)
 {
-	const struct rec_stack *told = fixture->told;
+	const struct rec_stack *last_stack = fixture->last_stack;
 
-	assert_int_equal(fixture->told_count, 1);
-	assert_int_equal(told->result, result);
-	assert_int_equal(told->count, count);
-	assert_int_equal(told->h.len, sizeof(*told) + 8 * count);
-	assert_int_equal(told->frames[0], CODE);
+	assert_int_equal(fixture->stack_records, 1);
+	assert_int_equal(last_stack->result, result);
+	assert_int_equal(last_stack->count, count);
+	assert_int_equal(last_stack->h.len, sizeof(*last_stack) + 8 * count);
+	assert_int_equal(last_stack->frames[0], CODE);
 	for (uint16_t i = 1; i < count; i++)
-		assert_int_equal(told->frames[i], CODE + 0x1000 * i + 8);
+		assert_int_equal(last_stack->frames[i], CODE + 0x1000 * i + 8);
 }
 
 static void test_whole(void **state)
@@ -161,18 +161,18 @@ static void test_whole(void **state)
 	map(&fixture, TAKEN, FILE_OUTERMOST, CODE + 0x2000); /* just in time */
 	take(&fixture, 5, WORDS);
 	walk(&fixture, TAKEN, false); /* not all that was mapped by then is known */
-	assert_int_equal(fixture.told_count, 0);
+	assert_int_equal(fixture.stack_records, 0);
 	walk(&fixture, TAKEN + 1, false);
 	check_told(&fixture, STACK_COMPLETE, 3);
-	assert_int_equal(fixture.told->h.kind, REC_STACK);
-	assert_int_equal(fixture.told->h.flags, STACK_USER | STACK_FROM_COPY);
-	assert_int_equal(fixture.told->h.cpu, 1);
-	assert_int_equal(fixture.told->h.ns, TAKEN);
-	assert_int_equal(fixture.told->id, 5);
-	assert_int_equal(fixture.told->tgid, TGID);
-	assert_int_equal(fixture.told->tables_ns, TAKEN);
+	assert_int_equal(fixture.last_stack->h.kind, REC_STACK);
+	assert_int_equal(fixture.last_stack->h.flags, STACK_USER | STACK_FROM_COPY);
+	assert_int_equal(fixture.last_stack->h.cpu, 1);
+	assert_int_equal(fixture.last_stack->h.ns, TAKEN);
+	assert_int_equal(fixture.last_stack->id, 5);
+	assert_int_equal(fixture.last_stack->tgid, TGID);
+	assert_int_equal(fixture.last_stack->tables_ns, TAKEN);
 	walk(&fixture, TAKEN + 2, true); /* it is done with */
-	assert_int_equal(fixture.told_count, 1);
+	assert_int_equal(fixture.stack_records, 1);
 	counts = stack_copies_counts(fixture.copies);
 	assert_int_equal(counts.taken, 1);
 	assert_int_equal(counts.walked, 1);
@@ -197,7 +197,7 @@ static void test_in_doubt(void **state)
 		take(&fixture, 1, WORDS);
 		walk(&fixture, TAKEN + 20, false);
 		check_told(&fixture, STACK_COMPLETE, 1);
-		assert_int_equal(fixture.told->tables_ns, after ? TAKEN : TAKEN - 5);
+		assert_int_equal(fixture.last_stack->tables_ns, after ? TAKEN : TAKEN - 5);
 		end(&fixture);
 	}
 	free(loss);
@@ -233,7 +233,7 @@ static void test_ends(void **state)
 	}
 }
 
-static void test_patience(void **state)
+static void test_timeout(void **state)
 {
 	(void)state;
 	for (int at_end = 0; at_end < 2; at_end++) {
@@ -245,13 +245,13 @@ static void test_patience(void **state)
 		take(&fixture, 1, WORDS);
 		assert_int_equal(stack_copies_oldest_ns(fixture.copies), TAKEN);
 		walk(&fixture, TAKEN + STACK_COPIES_TIMEOUT_NS - 1, false);
-		assert_int_equal(fixture.told_count, 0);
+		assert_int_equal(fixture.stack_records, 0);
 		assert_int_equal(stack_copies_oldest_ns(fixture.copies), TAKEN);
 		walk(&fixture, TAKEN + (at_end ? 1 : STACK_COPIES_TIMEOUT_NS), at_end);
 		check_told(&fixture, STACK_NO_TABLE, 2);
 		assert_int_equal(stack_copies_oldest_ns(fixture.copies), UINT64_MAX);
 		end(&fixture);
-		/* The same of a process of which nobody has heard: what BPF walked stands. */
+		/* The same for an unknown process: what BPF walked stands. */
 		begin(&fixture, false);
 		take(&fixture, 1, WORDS);
 		walk(&fixture, TAKEN + STACK_COPIES_TIMEOUT_NS - 1, false);
@@ -259,7 +259,7 @@ static void test_patience(void **state)
 		walk(&fixture, TAKEN + (at_end ? 1 : STACK_COPIES_TIMEOUT_NS), at_end);
 		assert_int_equal(stack_copies_counts(fixture.copies).dropped, 1);
 		assert_int_equal(stack_copies_counts(fixture.copies).dropped_since_ns, TAKEN);
-		assert_int_equal(fixture.told_count, 0);
+		assert_int_equal(fixture.stack_records, 0);
 		end(&fixture);
 	}
 }
@@ -304,15 +304,15 @@ static void test_too_many(void **state)
 	}
 	assert_int_equal(stack_copies_counts(fixture.copies).dropped, 4);
 	walk(&fixture, TAKEN + 1, false);
-	assert_int_equal(fixture.told_count, room);
-	assert_int_equal(fixture.told->id, room - 1); /* in order */
+	assert_int_equal(fixture.stack_records, room);
+	assert_int_equal(fixture.last_stack->id, room - 1); /* in order */
 	/* Those that are done with have left their room. */
 	take(&fixture, 1, 0);
 	assert_int_equal(stack_copies_counts(fixture.copies).dropped, 4);
 	end(&fixture);
 }
 
-/* If it cannot be told, nothing but that one is gone. */
+/* If it cannot be reported, only that one is lost. */
 static void test_sink_fails(void **state)
 {
 	Fixture fixture;
@@ -328,7 +328,7 @@ static void test_sink_fails(void **state)
 		-28);
 	fixture.error = 0;
 	walk(&fixture, TAKEN + 1, false);
-	assert_int_equal(fixture.told_count, 2);
+	assert_int_equal(fixture.stack_records, 2);
 	end(&fixture);
 }
 
@@ -336,7 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),	    cmocka_unit_test(test_in_doubt),
-		cmocka_unit_test(test_ends),	    cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_ends),	    cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_sink_fails),
 	};

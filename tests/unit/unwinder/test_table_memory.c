@@ -36,7 +36,7 @@ static TableMemory *new_memory(uint64_t size)
 		begun_;                                                                            \
 	})
 
-/* Rules are told apart by their offset. */
+/* Rules are distinguished by their offset. */
 static struct unwind_rule rule_number(int32_t number)
 {
 	return (struct unwind_rule){.cfa = CFA_REG, .cfa_reg = DWARF_RSP, .cfa_offset = number};
@@ -150,7 +150,7 @@ static void remove_piece(TableMemory *memory, const Piece *piece)
 		table_memory_remove_table(memory, piece->table);
 }
 
-/* As the programs ask: is what they were told of still there? */
+/* The check of the BPF programs: is what was published still there? */
 static bool has_mark(const TableMemory *memory, const Piece *piece)
 {
 	union unwind_cell head = kernel_cell(memory, piece->cell);

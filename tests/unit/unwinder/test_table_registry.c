@@ -133,8 +133,8 @@ static struct unwind_mapping map(TableRegistry *tables, uint32_t file)
 }
 
 /*
- * A parent ends before its child's fork is told: until then nobody maps the file, and its table
- * is dropped. No mapping will be told of the child, which has it from the parent.
+ * A parent ends before its child's fork is reported: until then no process maps the file, and its
+ * table is dropped. No mapping will be reported for the child, which has it from the parent.
  */
 static void test_inherited(void **state)
 {

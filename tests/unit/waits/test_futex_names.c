@@ -119,7 +119,7 @@ static void test_within_variable(void **state)
 	expect(c, "0x405018 (app: table+0x18)");
 }
 
-/* Of one that was waited for since before the window there is no record. */
+/* A futex that was waited for since before the window has no record. */
 static void test_variable_untold(void **state)
 {
 	Case *c = *state;
@@ -128,7 +128,7 @@ static void test_variable_untold(void **state)
 	expect(c, "0x405000 (app: table)");
 }
 
-/* The stack and what is shared are nobody's variable, though they may follow a program. */
+/* The stack and what is shared are no variables, though they may follow a program. */
 static void test_stack(void **state)
 {
 	Case *c = *state;
@@ -202,7 +202,7 @@ static void test_number_used_again(void **state)
 	expect(c, "0x405000 (other: queue)");
 }
 
-/* A shared word that holds a thread's number is one that a join waits for; another is anybody's. */
+/* A shared word that holds a tid is one that a join waits for; another one may be any word. */
 static void test_join(void **state)
 {
 	static const struct {

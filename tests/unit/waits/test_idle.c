@@ -99,15 +99,15 @@ static void add_step(Fixture *fixture, uint32_t thread, uint64_t ns, const Kind 
 	}
 }
 
-static uint32_t add_thread(Fixture *fixture, uint32_t tid, const char *life, const Kind *kinds)
+static uint32_t add_thread(Fixture *fixture, uint32_t tid, const char *states, const Kind *kinds)
 {
 	uint32_t thread = fixture_thread(fixture->timeline, fixture->process, tid, "thread", 0,
-					 strlen(life) * STEP);
+					 strlen(states) * STEP);
 
-	for (size_t i = 0; life[i]; i++) {
+	for (size_t i = 0; states[i]; i++) {
 		const Kind *kind = kinds;
 
-		while (kind->letter && kind->letter != life[i])
+		while (kind->letter && kind->letter != states[i])
 			kind++;
 		assert_true(kind->letter);
 		add_step(fixture, thread, i * STEP, kind);
@@ -115,7 +115,7 @@ static uint32_t add_thread(Fixture *fixture, uint32_t tid, const char *life, con
 	return thread;
 }
 
-static void begin(Fixture *fixture, const char *life, const Kind *kinds)
+static void begin(Fixture *fixture, const char *states, const Kind *kinds)
 {
 	Timeline *t = fixture_new(100 * STEP);
 
@@ -129,7 +129,7 @@ static void begin(Fixture *fixture, const char *life, const Kind *kinds)
 	t->processes.items[t->processes.count - 1].parent = fixture->process;
 	fixture->outsider = t->tasks.count;
 	*vec_push(&t->tasks) = (Task){.tid = 99, .thread = THREAD_NONE};
-	fixture->thread = add_thread(fixture, 2, life, kinds);
+	fixture->thread = add_thread(fixture, 2, states, kinds);
 }
 
 /* A letter for each interval: 'c' it counts, 'i' idle, 'j' between jobs, '.' it is no wait. */
@@ -183,7 +183,7 @@ static void test_who_ended_it(void **state)
 		{},
 	};
 	static const struct {
-		const char *life, *wanted;
+		const char *states, *wanted;
 	} cases[] = {
 		{".p.o.t.n", ".j.i.i.i"},
 		{".u.s.m", ".c.c.c"},
@@ -196,7 +196,7 @@ static void test_who_ended_it(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		begin(&fixture, cases[i].life, kinds);
+		begin(&fixture, cases[i].states, kinds);
 		expect(&fixture, cases[i].wanted);
 	}
 }
@@ -223,7 +223,7 @@ static void test_outermost_loop(void **state)
 		{},
 	};
 	static const struct {
-		const char *life, *wanted;
+		const char *states, *wanted;
 	} cases[] = {
 		{"wjwkwjkw", "j.j.j..j"},
 		/* Nothing was seen of the jobs. */
@@ -247,8 +247,8 @@ static void test_outermost_loop(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		print_message("%s\n", cases[i].life);
-		begin(&fixture, cases[i].life, kinds);
+		print_message("%s\n", cases[i].states);
+		begin(&fixture, cases[i].states, kinds);
 		expect(&fixture, cases[i].wanted);
 	}
 }
@@ -301,7 +301,7 @@ static void test_clients(void **state)
 		{'j', "MLJ", PEER, REASON_NONE, -1},
 		{},
 	};
-	static const char life[] = "pppjxpppjxpppjxppn";
+	static const char states[] = "pppjxpppjxpppjxppn";
 	Fixture fixture;
 
 	(void)state;
@@ -309,11 +309,11 @@ static void test_clients(void **state)
 		Thread *thread;
 		uint32_t object;
 
-		begin(&fixture, life, kinds);
+		begin(&fixture, states, kinds);
 		object = add_connection(fixture.timeline, accepted);
 		thread = &fixture.timeline->threads.items[fixture.thread];
 		for (size_t i = 0; i < thread->intervals.count; i++)
-			if (strchr("pn", life[i]))
+			if (strchr("pn", states[i]))
 				*vec_push(&thread->object_waits) =
 					(ObjectWait){thread->intervals.items[i].start_ns, object};
 		expect(&fixture, accepted ? "iii.ciii.ciii.ciii" : "ccc.jccc.jccc.jccc");
@@ -517,16 +517,16 @@ static void test_on_the_path(void **state)
 		{},
 	};
 	Fixture fixture;
-	Thread *track;
+	Thread *path_track;
 
 	(void)state;
 	begin(&fixture, "Tjtjt", kinds);
 	/* A part of the second one. */
-	track = &fixture.timeline->path.track;
-	*vec_push(&track->intervals) =
+	path_track = &fixture.timeline->path.track;
+	*vec_push(&path_track->intervals) =
 		fixture.timeline->threads.items[fixture.thread].intervals.items[2];
-	track->intervals.items[0].start_ns += STEP / 2;
-	*vec_push(&track->owners) = fixture.thread;
+	path_track->intervals.items[0].start_ns += STEP / 2;
+	*vec_push(&path_track->owners) = fixture.thread;
 	expect(&fixture, "i.c.i");
 }
 

@@ -66,7 +66,7 @@ static void expect_group(WaitGroup *group, enum reason reason, const char *chain
 	assert_int_equal(group->threads.count, threads);
 }
 
-/* One reason at one place is one group, in whatever thread; who is idle is in none. */
+/* One reason at one place is one group, in all threads; an idle thread is in none. */
 static void test_groups(void **state)
 {
 	Fixture *fixture = *state;

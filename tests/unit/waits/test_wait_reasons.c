@@ -114,7 +114,7 @@ static void test_page_faults(void **state)
 	       "try_to_free_pages alloc_skb_with_frags unix_stream_sendmsg",
 	       REASON_UNIX_SEND, REASON_RECLAIM,
 	       "kernel stack: try_to_free_pages ← alloc_skb_with_frags");
-	/* A lock is one, whoever takes it where. */
+	/* A lock is one, for all threads and places that take it. */
 	expect(*state, "__schedule schedule __mutex_lock try_to_free_pages exc_page_fault",
 	       REASON_UNINTERRUPTIBLE, REASON_KERNEL_MUTEX,
 	       "kernel stack: __mutex_lock ← try_to_free_pages");
@@ -175,7 +175,7 @@ static void test_workers(void **state)
 	       "kernel stack: xfs_buf_iowait ← io_issue_sqe");
 	expect(*state, "__schedule schedule driver_wait io_issue_sqe io_wq_worker ret_from_fork",
 	       REASON_DISK_OTHER, REASON_DISK_OTHER, "task state");
-	/* Who makes the kernel's threads. */
+	/* The thread that makes the kernel threads. */
 	expect(*state, "__schedule schedule kthreadd ret_from_fork ret_from_fork_asm", REASON_OTHER,
 	       REASON_IDLE_WORKER, "kernel stack: kthreadd ← ret_from_fork");
 	expect(*state,
@@ -262,7 +262,7 @@ static void test_request_that_reads(void **state)
 {
 	static const struct {
 		uint32_t operation; /* REQ_OP_… */
-		enum reason told, reason;
+		enum reason recorded, reason;
 	} cases[] = {{0, REASON_DISK_OTHER, REASON_DISK_READ},
 		     {1, REASON_DISK_OTHER, REASON_DISK_OTHER},
 		     {0, REASON_DISK_SYNC, REASON_DISK_SYNC}};
@@ -272,7 +272,7 @@ static void test_request_that_reads(void **state)
 		const Interval *wait = wait_in(fixture,
 					       "__schedule schedule io_schedule bit_wait_io "
 					       "__wait_on_buffer ext4_read_inode ext4_lookup",
-					       cases[i].told, RULE_SYSCALL);
+					       cases[i].recorded, RULE_SYSCALL);
 		Thread *thread = &fixture->timeline.threads.items[0];
 
 		*vec_push(&thread->request_waits) = (RequestWait){0, 0};
@@ -288,7 +288,7 @@ static void test_request_that_reads(void **state)
 static void test_request_held_back(void **state)
 {
 	static const struct {
-		enum reason told;
+		enum reason recorded;
 		uint64_t submit_ns, held_ns; /* the wait is from 0 to 10 */
 		enum reason reason;
 	} cases[] = {{REASON_DISK_READ, 1, 6, REASON_HELD_DISK_READ},
@@ -299,7 +299,7 @@ static void test_request_held_back(void **state)
 	Fixture *fixture = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		const Interval *wait = wait_in(fixture, NULL, cases[i].told, RULE_SYSCALL);
+		const Interval *wait = wait_in(fixture, NULL, cases[i].recorded, RULE_SYSCALL);
 		Thread *thread = &fixture->timeline.threads.items[0];
 
 		*vec_push(&thread->request_waits) = (RequestWait){0, 0};

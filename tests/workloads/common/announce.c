@@ -54,10 +54,10 @@ void announce_check(int ok, const char *what)
 
 void announce_open(void)
 {
-	const char *path = getenv("WALLPROF_TOLD");
+	const char *path = getenv("WALLPROF_ANNOUNCE");
 
 	if (!path) {
-		static const char text[] = "WALLPROF_TOLD names no file\n";
+		static const char text[] = "WALLPROF_ANNOUNCE names no file\n";
 
 		call(SYS_write, 2, (long)text, sizeof(text) - 1, 0);
 		_exit(2);
@@ -106,8 +106,8 @@ static void append(Line *line)
 		       "write");
 }
 
-static void tell(const char *kind, uint64_t begin_ns, uint64_t end_ns, const char *chain,
-		 const char *leaf)
+static void append_line(const char *kind, uint64_t begin_ns, uint64_t end_ns, const char *chain,
+			const char *leaf)
 {
 	Line line = {.length = 0};
 
@@ -125,9 +125,9 @@ static void tell(const char *kind, uint64_t begin_ns, uint64_t end_ns, const cha
 	append(&line);
 }
 
-void told(const char *kind, uint64_t begin_ns, const char *chain)
+void announce(const char *kind, uint64_t begin_ns, const char *chain)
 {
-	tell(kind, begin_ns, announce_now(), chain, "");
+	append_line(kind, begin_ns, announce_now(), chain, "");
 }
 
 void announce_value(const char *kind, uint64_t value)
@@ -150,7 +150,7 @@ FRAME void announce_spin(uint64_t ms, const char *chain)
 		for (int i = 0; i < 20000; i++)
 			__asm__ volatile("");
 	end = clock_ns(CLOCK_MONOTONIC);
-	tell("spin", begin, end, chain, " told_spin");
+	append_line("spin", begin, end, chain, " announce_spin");
 }
 
 FRAME void announce_sleep(uint64_t ms, const char *chain)
@@ -164,5 +164,5 @@ FRAME void announce_sleep(uint64_t ms, const char *chain)
 	while (call(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&until, 0) != 0)
 		;
 	end = clock_ns(CLOCK_MONOTONIC);
-	tell("sleep", begin, end, chain, " told_sleep");
+	append_line("sleep", begin, end, chain, " announce_sleep");
 }

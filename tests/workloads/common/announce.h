@@ -3,7 +3,7 @@
  * announce.h - what a program does, and on which calls: the truth of the tests of stacks.
  *
  * A workload spins or sleeps at a place whose chain of calls it knows, and appends a line
- * to the file that $WALLPROF_TOLD names:
+ * to the file that $WALLPROF_ANNOUNCE names:
  *
  *   {"pid":1,"tid":1,"kind":"spin","begin_ns":1,"end_ns":2,"offset_ns":3,"chain":"main f
  * announce_spin"}
@@ -32,10 +32,11 @@
 extern "C" {
 #endif
 
-/* Opens $WALLPROF_TOLD; its absence ends the program with status 2. Before all others. */
+/* Opens $WALLPROF_ANNOUNCE; its absence ends the program with status 2. Before all others. */
 void announce_open(void);
 
-/* Burns so much CPU time, or sleeps, then tells; the chain ends in announce_spin or announce_sleep.
+/* Burns so much CPU time, or sleeps, then announces it; the chain ends in announce_spin or
+ * announce_sleep.
  */
 void announce_spin(uint64_t ms, const char *chain);
 void announce_sleep(uint64_t ms, const char *chain);
@@ -45,9 +46,9 @@ void announce_sleep(uint64_t ms, const char *chain);
  * the other, so that both may be found on the stack.
  */
 uint64_t announce_now(void);
-void told(const char *kind, uint64_t begin_ns, const char *chain);
+void announce(const char *kind, uint64_t begin_ns, const char *chain);
 
-/* So much CPU time of this thread has it used, in ns. */
+/* The CPU time that this thread has used, in ns. */
 uint64_t announce_cpu(void);
 
 /* A line that the tests read beside the others: {"kind":KIND,"value":…}. */

@@ -248,7 +248,7 @@ static void print_thread(FILE *out, const TruthThread *t)
 
 /*
  * What the profile's own clock, which counts from the epoch, is to CLOCK_MONOTONIC: the most of
- * several readings, for whoever is taken from its CPU between the two finds too little.
+ * several readings, because a thread that loses its CPU between the two finds too little.
  */
 uint64_t truth_realtime_offset(void)
 {
@@ -292,7 +292,7 @@ static void await_parked(TruthThread *main_thread)
 }
 
 /* Waits for the other threads, then reads their final counts. */
-static void settle(TruthThread *main_thread)
+static void await_final_counts(TruthThread *main_thread)
 {
 	bool all_asleep;
 
@@ -316,7 +316,7 @@ void truth_finish(TruthThread *main_thread)
 	struct rusage usage;
 	FILE *out = stdout;
 
-	settle(main_thread);
+	await_final_counts(main_thread);
 	if (truth_path) {
 		out = fopen(truth_path, "we");
 		truth_check(out, truth_path);

@@ -57,7 +57,7 @@ void truth_spawn(void *(*function)(void *), uint64_t number);
  */
 void truth_wait(TruthThread *thread, const char *kind, uint64_t begin_ns);
 
-/* What the thread's last wait was for, as somebody else tells it; "": nobody does. */
+/* What the thread's last wait was for, from an independent source; "": there is none. */
 #define TRUTH_OBJECT_SIZE 256
 void truth_object(TruthThread *thread, const char *object);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-// callers - sleeps and computes at places whose callers Go's own run-time system tells, and appends
-// them to the file that $WALLPROF_TOLD names, a line each:
+// callers - sleeps and computes at places whose callers Go's own run-time system knows, and appends
+// them to the file that $WALLPROF_ANNOUNCE names, a line each:
 //
 //	{"tid":1,"kind":"sleep","begin_ns":1,"end_ns":2,"offset_ns":3,
 //	 "frames":[{"function":"main.nap","file":"/x/callers.go","line":7}, …]}
@@ -39,7 +39,7 @@ type interval struct {
 	Frames []frame `json:"frames"`
 }
 
-var told struct {
+var reported struct {
 	sync.Mutex
 	intervals []interval
 }
@@ -65,20 +65,22 @@ func callers() []frame {
 }
 
 //go:noinline
-func tell(kind string, begin, end int64, frames []frame) {
-	told.Lock()
-	defer told.Unlock()
-	told.intervals = append(told.intervals, interval{syscall.Gettid(), kind, begin, end,
+func report(kind string, begin, end int64, frames []frame) {
+	reported.Lock()
+	defer reported.Unlock()
+	reported.intervals = append(reported.intervals, interval{syscall.Gettid(), kind, begin, end,
 		clock(0) - clock(1), frames})
 }
 
-// In one line, for that is what callers tells of it.
+// The function is in one line, because the program reports its line.
 //
 //go:noinline
 func nap(ms int) {
 	t := syscall.NsecToTimespec(int64(ms) * 1e6)
-	frames, begin := callers(), clock(1); syscall.Nanosleep(&t, nil); end := clock(1)
-	tell("sleep", begin, end, frames)
+	frames, begin := callers(), clock(1)
+	syscall.Nanosleep(&t, nil)
+	end := clock(1)
+	report("sleep", begin, end, frames)
 }
 
 //go:noinline
@@ -91,7 +93,7 @@ func spin(ms int) {
 		}
 	}
 	end := clock(1)
-	tell("spin", begin, end, frames)
+	report("spin", begin, end, frames)
 	runtime.KeepAlive(sum)
 }
 
@@ -186,11 +188,11 @@ func main() {
 	}
 	all.Wait()
 	close(stop)
-	file, err := os.OpenFile(os.Getenv("WALLPROF_TOLD"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	file, err := os.OpenFile(os.Getenv("WALLPROF_ANNOUNCE"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		panic(err)
 	}
-	for _, i := range told.intervals {
+	for _, i := range reported.intervals {
 		line, _ := json.Marshal(i)
 		fmt.Fprintf(file, "%s\n", line)
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* brief - a program that lives `--ms` in all, half of it computing, half asleep. */
+/* brief - a program that takes `--ms` in all, half of it computing, half asleep. */
 #include "truth.h"
 
 static uint64_t ms = 20;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * chain - `--depth` processes: each uses `--ms` of CPU, forks a child that
- * executes this program anew with one less, and waits for it. Each process
+ * executes this program again with one less, and waits for it. Each process
  * writes its own truth, to the --truth file with its depth as suffix.
  */
 #include "truth.h"

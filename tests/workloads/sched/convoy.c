@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * convoy - `--threads` take one mutex in turn, `--rounds` times each; whoever has
+ * convoy - `--threads` take one mutex in turn, `--rounds` times each; the thread that has
  * it keeps it for `--hold-ms`, asleep or (`--burn 1`) computing.
  */
 #include "truth.h"

@@ -11,13 +11,13 @@ static uint64_t rounds = 20000, pause_us, per_ms, cpus = 2;
 static int there[2], back[2];
 
 /* Thousands of short waits are not worth a line each. */
-static void receive(int fd, TruthThread *self, bool told)
+static void receive(int fd, TruthThread *self, bool is_truth)
 {
 	uint64_t begin = truth_now();
 	char byte;
 
 	truth_check(read(fd, &byte, 1) == 1, "read");
-	if (told)
+	if (is_truth)
 		truth_wait(self, "pipe", begin);
 }
 

@@ -3,7 +3,7 @@
  * pool - `--threads` workers idle on a condition variable; after `--convoy-at-ms`
  * all are woken at once and queue for one mutex, which the first holds for
  * `--hold-ms` and the others for no time; then they idle again until
- * `--total-ms`. `--idle` more threads are another pool, which nobody wakes before.
+ * `--total-ms`. `--idle` more threads are another pool, which is not woken before.
  */
 #include "truth.h"
 #include <pthread.h>

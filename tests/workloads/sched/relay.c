@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * relay - threads that hand one mutex on, each `--rounds` times: whoever has it keeps it for up to
+ * relay - threads that hand one mutex on, each `--rounds` times: its holder keeps it for up to
  * `--hold-us`, asleep, as --seed says, and then pauses for as long before it wants it again. So
- * there is nearly always one that has it: who held it is what the run waited for.
+ * it nearly always has a holder: the holders are what the run waited for.
  */
 #include "truth.h"
 #include <pthread.h>

@@ -2,7 +2,7 @@
 /*
  * kernel-again ROUNDS SEED - two processes on one CPU wake each other. Each waits by one and the
  * same instruction, on one stack pointer, but for what chance has it: the kernel waits for each
- * kind in another function. Of which kind a wait was tell the system call and its third argument:
+ * kind in another function. The system call and its third argument say of which kind a wait was:
  * read(2) is asked for 8 bytes of an eventfd, 9 of a pipe, 10 of a socket.
  */
 #include "frame.h"

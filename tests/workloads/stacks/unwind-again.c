@@ -2,7 +2,7 @@
 /*
  * unwind-again ROUNDS SEED - two processes on one CPU pass a byte back and forth. Each waits for it
  * at one place, on one stack pointer, but called from one of two functions, as chance has it; the
- * number of bytes that read(2) is asked for tells which: two from few(), three from more().
+ * number of bytes that read(2) is asked for says which: two from few(), three from more().
  */
 #include "frame.h"
 #include <sched.h>

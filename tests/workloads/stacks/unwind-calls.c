@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwind-calls MODE MS [DEPTH] - spins and sleeps for MS milliseconds each at the end of a chain
- * of calls that is hard on whoever walks it (announce.h). Also linked statically, and by musl-gcc.
+ * of calls that is hard to walk (announce.h). Also linked statically, and by musl-gcc.
  */
 #include "announce.h"
 #include <alloca.h>
@@ -193,7 +193,7 @@ static void plt(void)
 	while (announce_cpu() < stop)
 		for (int i = 0; i < 20000; i++)
 			insque(element, NULL);
-	told("spin", begin, "main plt + told_cpu insque@plt insque lib:LIBC lib:LOADER");
+	announce("spin", begin, "main plt + announce_cpu insque@plt insque lib:LIBC lib:LOADER");
 }
 
 static void vdso(void)
@@ -204,8 +204,9 @@ static void vdso(void)
 	while (announce_cpu() < stop)
 		for (int i = 0; i < 1000; i++)
 			clock_gettime(CLOCK_MONOTONIC, &t);
-	told("spin", begin,
-	     "main vdso + told_cpu clock_gettime@plt clock_gettime lib:LIBC lib:LOADER lib:[vdso]");
+	announce("spin", begin,
+		 "main vdso + announce_cpu clock_gettime@plt clock_gettime lib:LIBC lib:LOADER "
+		 "lib:[vdso]");
 }
 
 static const struct {

@@ -3,7 +3,7 @@
  * unwind-dlopen [-t MS] ROUNDS KEEP LIBRARY… - loads one library after another, ROUNDS times round,
  * and calls enter_NAME of each, where LIBRARY is a path to NAME.so or NAME-ANYTHING.so. It calls
  * back from its frame, and its caller spins for MS milliseconds (2) and sleeps for one. KEEP 0: it
- * is then closed again, so that the next one may be put at the same address, which is told
+ * is then closed again, so that the next one may be put at the same address, which is written down
  * (announce.h).
  */
 #include "announce.h"

@@ -4,7 +4,7 @@
  * "ready", waits for the file GATE, maps a page of LIBRARY, a path to NAME.so, as code COUNT times,
  * each at another address, then unloads BEFORE, loads LIBRARY, which may come to lie there, and
  * says that it has "mapped" all. After each PACE mappings it rests for a millisecond; 0: never.
- * Then, for MS milliseconds, it spins and sleeps in a callback from enter_NAME, which it tells
+ * Then, for MS milliseconds, it spins and sleeps in a callback from enter_NAME, which it announces
  * (announce.h).
  */
 #include "announce.h"

@@ -5,7 +5,7 @@
  * milliseconds more. Around the fork a thread switches all the time, so that a recorder with
  * small buffers misses it. The parent then closes FIRST and loads the others in turn, for MS
  * milliseconds, mostly to the same address; it knows them by enter_NAME, where LIBRARY is a path to
- * NAME.so. The child's calls are told (announce.h).
+ * NAME.so. The child's calls are announced (announce.h).
  */
 #include "announce.h"
 #include <dlfcn.h>

@@ -31,7 +31,8 @@ static void start_timer(void)
 static void handler(int number)
 {
 	(void)number;
-	/* A slow machine may take the timer's time to leave setitimer(): no such truth is told. */
+	/* A slow machine may take the timer's time to leave setitimer(): such calls are not
+	 * announced. */
 	if (!inside) {
 		start_timer();
 		return;

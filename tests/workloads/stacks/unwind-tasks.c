@@ -99,8 +99,8 @@ FRAME static void vfork_once(void)
 		vfork_child();
 		_exit(0);
 	}
-	told("wait", begin,
-	     "main vforks vfork_once + vfork@plt vfork lib:LIBC lib:LOADER told_check");
+	announce("wait", begin,
+		 "main vforks vfork_once + vfork@plt vfork lib:LIBC lib:LOADER announce_check");
 	announce_check(waitpid(child, NULL, 0) == child, "waitpid");
 }
 

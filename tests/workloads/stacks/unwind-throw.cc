@@ -44,17 +44,17 @@ FRAME unsigned long catches(unsigned long depth, unsigned long value)
 
 int main(int argc, char **argv)
 {
-	told_check(argc == 3, "usage: unwind-throw MS DEPTH:");
+	announce_check(argc == 3, "usage: unwind-throw MS DEPTH:");
 	unsigned long ms = std::strtoul(argv[1], nullptr, 10);
 	unsigned long depth = std::strtoul(argv[2], nullptr, 10), thrown = 0;
-	told_open();
-	uint64_t begin = told_now(), stop = told_cpu() + ms * NSEC_PER_MSEC;
-	for (; told_cpu() < stop; thrown++)
-		told_check(catches(depth, thrown + 1) == thrown + 1, "the value thrown");
-	told("spin", begin,
-	     "main + told_cpu told_check catches dive thrower lib:LIBSTDC++ lib:LIBGCC lib:LIBC "
+	announce_open();
+	uint64_t begin = announce_now(), stop = announce_cpu() + ms * NSEC_PER_MSEC;
+	for (; announce_cpu() < stop; thrown++)
+		announce_check(catches(depth, thrown + 1) == thrown + 1, "the value thrown");
+	announce("spin", begin,
+	     "main + announce_cpu announce_check catches dive thrower lib:LIBSTDC++ lib:LIBGCC lib:LIBC "
 	     "lib:LOADER plt:");
-	told_check(cleaned == thrown * depth, "destructors");
-	told_value("thrown", thrown);
+	announce_check(cleaned == thrown * depth, "destructors");
+	announce_value("thrown", thrown);
 	return 0;
 }

@@ -82,7 +82,7 @@ static void put_record(uint32_t id, size_t body)
 	put_u64(truth_now());
 }
 
-/* As tools/perf/Documentation/jitdump-specification.txt of Linux says. */
+/* The format of tools/perf/Documentation/jitdump-specification.txt of Linux. */
 static void begin_dump(void)
 {
 	char path[64];

@@ -11,7 +11,7 @@
  * the other in a mapping of it, likewise; sync: writes 1 MiB and waits until it is on the disk;
  * dirty: writes 64 KiB and leaves them to the kernel; ring, worker, poll: reads 4 KiB past the page
  * cache by an io_uring (io_ring.h); cached: through it, nothing of FILE being in memory. A process
- * that is told to wait (KIND "wait") sleeps COUNT ms. read_bytes, write_bytes: of /proc/self/io.
+ * with KIND "wait" sleeps COUNT ms. read_bytes, write_bytes: of /proc/self/io.
  * cpu_ns: used from begin to end. Other times are CLOCK_MONOTONIC. FILE is as long as needed.
  */
 #include "io_ring.h"

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who reads: the thread itself, a worker of the ring, or the thread that polls the ring. */
+/* What reads: the thread itself, a worker of the ring, or the thread that polls the ring. */
 enum reader { READER_SELF, READER_WORKER, READER_POLLING };
 
 /* Reads `count` blocks, anywhere in the `size` bytes of a file, eight at a time. */

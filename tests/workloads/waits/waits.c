@@ -2,9 +2,9 @@
 /*
  * waits - one thread for each kind of wait, all at once. Each waits once, for what another
  * thread lets happen after --ms and a random part of it (--seed); the truth's kind is the
- * reason that a profile must tell. What this kernel does not offer is not in the truth.
+ * reason that a profile must have. What this kernel does not offer is not in the truth.
  *
- * Locks of the kernel are held by who writes from memory whose page nobody brings yet
+ * Locks of the kernel are held by a thread that writes from memory whose page is not there yet
  * (userfaultfd): of a file, a pipe, a socket, which are locked meanwhile.
  */
 #include "waits.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* waits.h - kinds of waits, each with who lets it end. */
+/* waits.h - kinds of waits, each with the thread that ends it. */
 #ifndef WALLPROF_TEST_WAITS_H
 #define WALLPROF_TEST_WAITS_H
 
@@ -12,10 +12,10 @@
 
 struct wait_state {
 	uint64_t ns;	  /* how long the wait shall be */
-	pthread_t helper; /* who holds and releases */
+	pthread_t helper; /* holds and releases */
 	int fd[2], other; /* as the case needs them */
 	void *page;	  /* that userfaultfd `other` has yet to bring */
-	pthread_t holder; /* who waits for that page, with a lock held */
+	pthread_t holder; /* waits for that page, with a lock held */
 	char path[256];
 	union {
 		pthread_mutex_t mutex;
@@ -31,11 +31,11 @@ struct wait_state {
 	} sync;
 };
 
-/* Of what the wait is for, as /proc or the C library tells it; "" if nobody does. */
+/* What the wait is for, from /proc or the C library; "": unknown. */
 typedef void (*WaitObject)(const struct wait_state *, char text[TRUTH_OBJECT_SIZE]);
 
 typedef struct WaitCase {
-	const char *name;		      /* the reason, as a profile tells it */
+	const char *name;		      /* the reason, as in a profile */
 	bool (*set_up)(struct wait_state *);  /* in the thread that will wait; false: not here */
 	void (*hold)(struct wait_state *);    /* in the helper, before the wait */
 	void (*wait)(struct wait_state *);    /* in the thread of the case */
@@ -129,7 +129,7 @@ void object_word(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
 void object_static(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
 void object_time(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
 
-/* The mutex that object_static() tells of. */
+/* The mutex that object_static() describes. */
 extern pthread_mutex_t known_mutex;
 
 /* ---- for both ------------------------------------------------------------------------------ */

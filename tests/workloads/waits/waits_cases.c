@@ -31,7 +31,7 @@ bool make_file(struct wait_state *state)
 {
 	const char *beside = truth_file(), *slash = beside ? strrchr(beside, '/') : NULL;
 
-	/* In the folder of the truth, which whoever runs this clears away. */
+	/* In the folder of the truth, which the test deletes. */
 	snprintf(state->path, sizeof(state->path), "%.*swaits-XXXXXX",
 		 slash ? (int)(slash + 1 - beside) : 0, slash ? beside : "");
 	state->fd[0] = mkostemp(state->path, O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Kinds of futexes that operation and value do not tell apart. */
+/* Kinds of futexes that operation and value do not distinguish. */
 #include "truth.h"
 #include "waits.h"
 #include <linux/futex.h>
@@ -31,9 +31,9 @@ void wait_barrier(struct wait_state *state)
 	pthread_barrier_wait(&state->sync.barrier);
 }
 
-/* As C++'s std::latch: to be counted down from 2, which is not a mutex that somebody has. */
+/* As C++'s std::latch: to be counted down from 2, which is not a mutex with a holder. */
 #define COUNT 2
-/* Of several processes; not the number of one of the threads. */
+/* Shared by several processes; not the tid of one of the threads. */
 #define SHARED 7
 
 bool set_up_count(struct wait_state *state)

@@ -68,7 +68,7 @@ void release_page(struct wait_state *state)
 	truth_check(ioctl(state->other, UFFDIO_ZEROPAGE, &zero) == 0, "UFFDIO_ZEROPAGE");
 }
 
-/* ---- who holds a lock of the kernel while it waits for that page --------------------------- */
+/* ---- a thread that holds a lock of the kernel while it waits for a page----------------------- */
 
 static void *write_page(void *arg)
 {
@@ -181,7 +181,7 @@ void release_supervisor(struct wait_state *state)
 	truth_check(ioctl(state->other, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0, "NOTIF_SEND");
 }
 
-/* ---- who may open a file ------------------------------------------------------------------- */
+/* ---- leases and permissions --------------------------------------------------------------- */
 
 bool set_up_permission(struct wait_state *state)
 {

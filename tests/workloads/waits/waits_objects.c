@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What each case waits for, as the kernel tells it by other ways than a profiler's. */
+/* What each case waits for, from the kernel by other ways than a profiler's. */
 #include "waits.h"
 #include <arpa/inet.h>
 #include <inttypes.h>
