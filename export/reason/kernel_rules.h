@@ -16,7 +16,7 @@
 enum kernel_level {
 	LEVEL_WAIT,    /* it waits for just this */
 	LEVEL_IO,      /* a page, a buffer, a request */
-	LEVEL_MEMORY,  /* the waits inside it are done for want of memory */
+	LEVEL_MEMORY,  /* the waits inside it are done because memory is short */
 	LEVEL_PURPOSE, /* whatever I/O it waits for inside has this purpose */
 	LEVEL_PLACE,   /* what was being done */
 	/* How it sleeps, if nothing else is known. */
@@ -36,8 +36,8 @@ extern const size_t kernel_rule_count;
 /*
  * Returns whether a function that lies outside of another one, whose rule was found before (NULL:
  * none was), says more about the wait. The innermost one counts, with three exceptions: any other
- * rule explains more than how it sleeps, and more than I/O that is done for want of memory, or by a
- * file system without a disk.
+ * rule explains more than how it sleeps, and more than I/O that is done because memory is short, or
+ * by a file system without a disk.
  */
 bool kernel_rule_replaces(const KernelRule *rule, const KernelRule *found);
 

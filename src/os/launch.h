@@ -16,7 +16,7 @@ typedef struct Launch {
 } Launch;
 
 /*
- * The user to whom the files and the command belong. Under sudo that is the user who called it,
+ * The user that the files and the command belong to. Under sudo that is the user who called it,
  * unless as_root.
  */
 typedef struct Invoker {

@@ -89,7 +89,7 @@ static bool install_filter(void)
 	return !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 }
 
-/* ---- becoming nobody --------------------------------------------------------------- */
+/* ---- dropping the user ------------------------------------------------------------- */
 
 /* Keeps standard input, output and error (replaced by null files), the socket and fds. */
 static bool keep_only(int *socket, int *fds, size_t count)

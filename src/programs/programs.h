@@ -80,8 +80,8 @@ SampleTimerCounts programs_ticks_counts(const Programs *programs, uint64_t since
 int programs_wake_fd(const Programs *programs);
 
 /*
- * Tells the programs that the tables of running processes are ready. Until then, stacks that cannot
- * be walked are not copied, and a snapshot has no stacks of sleeping threads.
+ * Informs the programs that the tables of running processes are ready. Until then, stacks that
+ * cannot be walked are not copied, and a snapshot has no stacks of sleeping threads.
  */
 void programs_tables_ready(Programs *programs);
 

@@ -54,7 +54,7 @@ typedef struct Recording {
 	Launch launch;
 	ProgramsScope scope;
 	bool launched;	       /* the process of the command exists */
-	bool launched_running; /* it was told to exec the command */
+	bool launched_running; /* it was released to exec the command */
 	int epoll_fd, signal_fd, timer_fd;
 	int stop_fd;		     /* a flight recorder's signalfd for SIGUSR1, or -1 */
 	int command_fd;		     /* pidfd of the command */

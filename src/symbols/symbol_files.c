@@ -179,7 +179,7 @@ static void run_jobs(Batch *batch)
 		((FileNames *)batch->jobs.items[i].user)->job = &batch->jobs.items[i];
 }
 
-/* ---- telling ------------------------------------------------------------------------------ */
+/* ---- messages ----------------------------------------------------------------------------- */
 
 int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
 			   const char *problem)

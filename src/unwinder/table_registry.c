@@ -164,7 +164,7 @@ bool table_registry_drop_one(TableRegistry *tables)
 }
 
 /*
- * Drops other tables if there is no room. None is dropped in vain, unless the holes are too small.
+ * Drops other tables if there is no room. Each of them makes room, unless the holes are too small.
  */
 static int allocate_table(TableRegistry *tables, uint32_t file, const UnwindTable *built)
 {
