@@ -154,8 +154,8 @@ static bool parse_line(const Parser *parser, Cursor *cursor, const char *same_so
 
 /*
  * Visits all lines of a piece of code or none: a text that is too long or too short by a byte
- * (Node.js 20 writes such) corrupts all that follows, and the good lines before it cannot be told
- * apart from the rest.
+ * (Node.js 20 writes such) corrupts all that follows, and nothing distinguishes the good lines
+ * before it from the rest.
  */
 static bool visit_lines(Parser *parser, Cursor cursor)
 {
