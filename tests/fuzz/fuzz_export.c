@@ -10,7 +10,7 @@
 #include "report_sections.h"
 #include "timeline.h"
 
-static void write_all(const Timeline *timeline, Frames *frames)
+static void write_formats(const Timeline *timeline, Frames *frames)
 {
 	/* A budget that a small file can reach. */
 	static const FirefoxOptions options = {.row_budget = 2000, .marker_budget = 500};
@@ -44,7 +44,7 @@ static void read_and_write_all(CaptureReader *reader)
 	}
 	timeline = timeline_builder_finish(builder);
 	fuzz_require(analysis_run(timeline, frames, /* critical_tid= */ 0) == 0);
-	write_all(timeline, frames);
+	write_formats(timeline, frames);
 	timeline_free(timeline);
 	frames_free(frames);
 }

@@ -72,14 +72,12 @@ func report(kind string, begin, end int64, frames []frame) {
 		clock(0) - clock(1), frames})
 }
 
-// The function is in one line, because the program reports its line.
+// The call and the wait are in one line (gofmt would part them), because callers() reports its line.
 //
 //go:noinline
 func nap(ms int) {
 	t := syscall.NsecToTimespec(int64(ms) * 1e6)
-	frames, begin := callers(), clock(1)
-	syscall.Nanosleep(&t, nil)
-	end := clock(1)
+	frames, begin := callers(), clock(1); syscall.Nanosleep(&t, nil); end := clock(1)
 	report("sleep", begin, end, frames)
 }
 
