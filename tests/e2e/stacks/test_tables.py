@@ -11,7 +11,7 @@ from harness import (WALLPROF, check, expect_failure, host_only, needs_command, 
 
 BPFTOOL = "/usr/sbin/bpftool"
 # The memory that the walk reads for each frame, without the calls of helpers in between.
-WALK = ("unwind_walk", "unwind_step", "find_in_run", "find_in_seeds", "find_rule", "read_word")
+WALK = ("unwind_walk", "unwind_step", "find_in_list", "find_in_seeds", "find_rule", "read_word")
 MISS = "find_by_vma"
 # Calls of helpers that look something up in a map, as the kernel prints what it runs.
 LOOKUP = re.compile(r"call [a-z0-9_]*map_lookup_elem")
