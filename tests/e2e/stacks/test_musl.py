@@ -28,7 +28,7 @@ def check_waits(profile, wanted, allowed):
     sums = waits_of(profile)
     check(set(sums) == set(wanted), f"threads that wait are {sums}")
     for thread, kinds in sums.items():
-        names = {k for k in kinds if k not in ("woken", "preempted")}
+        names = {k for k in kinds if not k.startswith("runnable")}
         check(names <= {wanted[thread], *allowed} and names, f"{thread} waits: {kinds}, should be {wanted[thread]}")
 
 
