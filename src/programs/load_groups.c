@@ -158,9 +158,31 @@ static bool is_loaded(const struct bpf_program *program, const ProgramsOptions *
 {
 	const ProgramInfo *info = program_info_of(bpf_program__name(program));
 
-	return info && info->group == group && has_hook(info, kernel) &&
+	return info->group == group && has_hook(info, kernel) &&
 	       (!info->for_cgroups || options->scope.cgroup.id) &&
 	       (!info->for_faults || fault_hooks_use(faults, info));
+}
+
+/*
+ * A program that the table lacks, or has with another hook, would never be loaded, and nothing
+ * would say so. The object has "perf_event" for programs that are attached to an event of that
+ * type.
+ */
+static int check_table(const struct bpf_object *object)
+{
+	const struct bpf_program *program = NULL;
+
+	while ((program = bpf_object__next_program(object, (struct bpf_program *)program))) {
+		const char *name = bpf_program__name(program);
+		const char *section = bpf_program__section_name(program);
+		const ProgramInfo *info = program_info_of(name);
+
+		if (info && !strncmp(info->section, section, strlen(section)))
+			continue;
+		log_error("the table of BPF programs has no row for %s at %s", name, section);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
@@ -174,6 +196,8 @@ int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults,
 		ret_groups[i] = load_groups_open_whole(options, cpu_count, kernel);
 		if (!ret_groups[i])
 			return -errno;
+		if (check_table(ret_groups[i]->obj))
+			return -EINVAL;
 		bpf_object__for_each_program(program, ret_groups[i]->obj) bpf_program__set_autoload(
 			program, is_loaded(program, options, faults, kernel, i));
 		ret_groups[i]->rodata->setting_fault_source = faults->source;
