@@ -22,6 +22,7 @@ import time
 import traceback
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Semaphore
 
@@ -37,6 +38,9 @@ import time_table  # noqa: E402
 # cmocka 1 writes "ok 1 # SKIP name", cmocka 2 "ok 1 - name # SKIP".
 TAP = re.compile(r"^(ok|not ok) \d+ (?:# SKIP (\S+)|- (\S+)( # SKIP.*)?)$")
 SUMMARY_COLUMNS = 400  # of the reason why a test failed, in the last lines of a log
+# A test that fails is tried once more at the end, alone: the machine is shared, and a test that holds on it 99.9 times
+# of 100 would fail the run. More failures than this have one cause, and are failures at once.
+SECOND_TRIES = 5
 MATRIX_RESULT = re.compile(r"^(ok|not ok|skip) ((?:vm|roots)\S*)(?: # (.*))?$")
 RETRIED = re.compile(r"^(vm\.\S+|roots\.\S+|[\d.]+\S*): once more, for ")
 
@@ -53,6 +57,9 @@ class Runner:
         self.passed, self.failed, self.skipped = [], [], []
         self.whys = []  # of each that failed
         self.again = Counter()  # how often tests were run again
+        self.postponed = []  # (name, why, a function that runs it again) of tests that failed once
+        self.second_tries = 0  # that may still be postponed
+        self.again_alone = []  # (name, why) of each that failed once and not again
         self.times = time_table.TimeTable()
         self.notes = []  # of the kernel matrix
 
@@ -63,7 +70,13 @@ class Runner:
         self.passed.append(name)
         print(f"ok {name}" + (f" ({seconds:.1f} s)" if seconds else ""), flush=True)
 
-    def fails(self, name, why):
+    def fails(self, name, why, run_again=None):
+        if run_again and self.second_tries:
+            self.second_tries -= 1
+            self.postponed.append((name, why, run_again))
+            print(f"# {name} failed, and is tried once more at the end:\n#     " + why.strip().replace("\n", "\n#     "),
+                  flush=True)
+            return
         self.failed.append(name)
         self.whys.append(" ".join(why.split()))
         print(f"not ok {name}\n    " + why.strip().replace("\n", "\n    "), flush=True)
@@ -89,7 +102,7 @@ class Runner:
                 if isinstance(failure, harness.HostBusy):
                     self.skips(name, f"its host was too busy: {why}")
                 else:
-                    self.fails(name, str(failure))
+                    self.fails(name, str(failure), lambda: self.run(name, function))
                 return
 
     def run_once(self, name, function):
@@ -105,12 +118,21 @@ class Runner:
             good = True
             self.skips(name, str(skip))
         except harness.Failure as failure:
-            self.fails(name, f"{failure}\n(files: {context.folder})")
+            self.fails(name, f"{failure}\n(files: {context.folder})", lambda: self.run(name, function))
         except Exception:  # whatever else a test may raise is its failure
-            self.fails(name, f"{traceback.format_exc()}(files: {context.folder})")
+            self.fails(name, f"{traceback.format_exc()}(files: {context.folder})", lambda: self.run(name, function))
         finally:
             context.close(keep=not good)
             self.times.add_test(name, time.monotonic() - begin)
+
+    def run_postponed(self):
+        """Runs again what failed the first time, with nothing beside it; a second failure counts."""
+        postponed, self.postponed, self.second_tries = self.postponed, [], 0
+        for name, _, run_again in postponed:
+            with busy.BusyMachine() if name.startswith("busy.") else nullcontext():
+                run_again()
+        self.again_alone = [(name, why) for name, why, _ in postponed
+                            if not any(failed == name or failed.startswith(name + ".") for failed in self.failed)]
 
     def run_module(self, suite, prefix=""):
         for name, function in tests_of(suite):
@@ -157,6 +179,9 @@ class Runner:
                 done.result()
 
     def run_cmocka(self, name, test):
+        def run_again():
+            self.run_cmocka(name, test)
+
         # Their single tests are only known when run: a name may be that of the program,
         # or say which program it is in.
         if not self.is_wanted(name) and not any(w.startswith(name + ".") for w in self.wanted):
@@ -168,7 +193,10 @@ class Runner:
                                   timeout=max(test["timeout"], 30) * 4, env=environment,
                                   cwd=test["workdir"] or harness.ROOT)
         except subprocess.TimeoutExpired:
-            self.fails(name, "timed out")
+            self.fails(name, "timed out", run_again)
+            return
+        if done.returncode != 0 and self.second_tries:
+            self.fails(name, f"status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}", run_again)
             return
         broken, seen = False, 0
         for test_name, result in tap_results(done.stdout):
@@ -244,6 +272,8 @@ class Runner:
         print(f"# recordings made again, for time that was stolen or switches that were hidden: "
               f"{sum(harness.repeated.values())}"
               + "".join(f"; {name} {count}" for name, count in sorted(harness.repeated.items())))
+        for name, why in self.again_alone:
+            print(f"# failed once, and not again alone: {name}: {' '.join(why.split())[-SUMMARY_COLUMNS:]}")
         for name, why in zip(self.failed, self.whys):
             print(f"failed: {name}: {why[-SUMMARY_COLUMNS:]}")
         print(f"{len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped")
@@ -400,6 +430,7 @@ def main():
             runner.run_module(suite)
         sys.exit(runner.summary())
     times = runner.times
+    runner.second_tries = SECOND_TRIES
     with times.phase("unit tests"):
         runner.run_units()
     untimed = [suite for suite in suites if getattr(importlib.import_module(suite), "UNTIMED", False)]
@@ -412,6 +443,8 @@ def main():
                 runner.run_module(suite)
     with times.phase("busy"):
         runner.run_busy(busy_suites(seed, options))
+    with times.phase("second tries"):
+        runner.run_postponed()
     with times.phase("opening profiles"):
         runner.open_profiles()
     if options.long and not options.name:

@@ -10,6 +10,7 @@ import queue
 import signal
 import sys
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import harness
@@ -211,6 +212,33 @@ def test_timing_failure(_context):
                                     (True, harness.HostBusy, again + ["skip a.x: its host was too busy: late"])):
         reported = reported_at(disturbed, kind)
         check(reported == wanted, f"{kind.__name__}, {disturbed=}: {reported}")
+
+
+def results_at_the_end(fails_times, tests, allowed=runner.SECOND_TRIES):
+    """Returns (passed, failed, those listed as failed once) of so many tests, each of which fails so often."""
+    some, runs, name = runner.Runner(1, []), Counter(), harness.current.test
+    some.second_tries = allowed
+
+    def fail_at_first(context):
+        runs[context.name] += 1
+        context.folder.rmdir()
+        check(runs[context.name] > fails_times, "not yet")
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        for number in range(tests):
+            some.run(f"a.x{number}", fail_at_first)
+        some.run_postponed()
+    harness.current.test = name
+    return len(some.passed), len(some.failed), len(some.again_alone)
+
+
+def test_second_tries(_context):
+    """What fails once is tried again when all is over, and fails if it does so twice; no more than a few are tried."""
+    for fails_times, tests, wanted in ((0, 3, (3, 0, 0)), (1, 3, (3, 0, 3)), (2, 3, (0, 3, 0)),
+                                       (1, runner.SECOND_TRIES + 2, (runner.SECOND_TRIES, 2, runner.SECOND_TRIES))):
+        found = results_at_the_end(fails_times, tests)
+        check(found == wanted, f"{tests} tests that fail {fails_times} times: {found}")
+    check(results_at_the_end(1, 1, allowed=0) == (0, 1, 0), "a test in a guest was tried again")
 
 
 def test_skipped_units(_context):
