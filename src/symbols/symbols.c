@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symbols.c - two passes over a capture's stacks, then one lookup for each file.
+ * symbols.c - one pass over a capture's stacks, then one lookup for each file.
  *
  * Every different address is collected: kernel addresses as they are, user addresses by process.
  * Then each user address becomes the (file, SVMA) pairs that it can have meant, these are sorted by
@@ -23,7 +23,16 @@ typedef struct UserAddress {
 	uint32_t tgid;
 	uint64_t avma;
 	uint64_t weight;
+	bool needed; /* a stack has it that is not replaced by another definition */
 } UserAddress;
+
+/* A definition of a user stack. How often it was seen is only known at the end of the capture. */
+typedef struct SeenStack {
+	uint64_t id;
+	size_t first; /* in stack_users */
+	uint32_t count;
+	bool from_copy; /* it was walked later, from a copy */
+} SeenStack;
 
 /* The address of a variable. */
 typedef struct DataAddress {
@@ -43,6 +52,8 @@ typedef struct Resolver {
 	AddressSpaces *spaces;
 	Map weights; /* stack id -> samples and switches that have it; only filled for sources */
 	Map copied;  /* ids of stacks that were walked later, from a copy */
+	VEC(SeenStack) stacks;
+	VEC(uint32_t) stack_users; /* the index in users of each of their frames */
 	VEC(UserAddress) users;
 	Map users_known; /* hash -> users */
 	VEC(uint64_t) kernel;
@@ -70,7 +81,8 @@ static void add_alias(Resolver *resolver, uint32_t tgid, uint32_t ns_tgid)
 	map_set(&resolver->first_alias, tgid, resolver->aliases.count - 1);
 }
 
-static void add_user(Resolver *resolver, uint32_t tgid, uint64_t avma, uint64_t weight)
+/* Returns its index in users. */
+static uint32_t add_user(Resolver *resolver, uint32_t tgid, uint64_t avma)
 {
 	uint64_t key = hash_mix(tgid, avma);
 	uint32_t known = map_get(&resolver->users_known, key);
@@ -80,12 +92,11 @@ static void add_user(Resolver *resolver, uint32_t tgid, uint64_t avma, uint64_t 
 	 * missed.
 	 */
 	if (known != MAP_NONE && resolver->users.items[known].tgid == tgid &&
-	    resolver->users.items[known].avma == avma) {
-		resolver->users.items[known].weight += weight;
-		return;
-	}
+	    resolver->users.items[known].avma == avma)
+		return known;
 	map_set(&resolver->users_known, key, resolver->users.count);
-	*vec_push(&resolver->users) = (UserAddress){tgid, avma, weight};
+	*vec_push(&resolver->users) = (UserAddress){.tgid = tgid, .avma = avma};
+	return resolver->users.count - 1;
 }
 
 static void add_kernel(Resolver *resolver, uint64_t avma)
@@ -96,36 +107,62 @@ static void add_kernel(Resolver *resolver, uint64_t avma)
 	*vec_push(&resolver->kernel) = avma;
 }
 
-/*
- * Returns whether another definition is used instead, so that the names of this one are not needed.
- */
-static bool is_replaced(const Resolver *resolver, const struct rec_stack *stack)
+static void add_user_stack(Resolver *resolver, const struct rec_stack *stack)
 {
-	return !(stack->h.flags & STACK_FROM_COPY) &&
-	       map_get(&resolver->copied, stack->id) != MAP_NONE;
+	bool by_tables = stack_by_tables(stack->h.flags, stack->result, stack->tables_ns);
+
+	*vec_push(&resolver->stacks) = (SeenStack){
+		.id = stack->id,
+		.first = resolver->stack_users.count,
+		.count = stack->count,
+		.from_copy = stack->h.flags & STACK_FROM_COPY,
+	};
+	if (stack->h.flags & STACK_FROM_COPY)
+		map_set(&resolver->copied, stack->id, 0);
+	for (size_t i = 0; i < stack->count; i++) {
+		uint64_t avma = stack_user_address(stack->frames[i], i, stack->h.flags, by_tables);
+
+		*vec_push(&resolver->stack_users) = add_user(resolver, stack->tgid, avma);
+	}
 }
 
-static void add_stack(Resolver *resolver, const struct rec_stack *stack)
+static void add_kernel_stack(Resolver *resolver, const struct rec_stack *stack)
 {
-	bool user = stack->h.flags & STACK_USER;
-	bool by_tables = stack_by_tables(stack->h.flags, stack->result, stack->tables_ns);
-	uint32_t weight = map_get(&resolver->weights, stack->id);
+	/* In a switch, a leaf in the kernel is a return address; in a tick it is exact. */
+	for (size_t i = 0; i < stack->count; i++)
+		add_kernel(resolver, stack_lookup_address(stack->frames[i], false));
+	if (stack->count)
+		add_kernel(resolver, stack_lookup_address(stack->frames[0], true));
+}
 
-	if (is_replaced(resolver, stack))
-		return;
-	for (size_t i = 0; i < stack->count; i++) {
-		uint64_t pc = stack->frames[i];
+/* Counts, for the source files that matter most, how often a stack was seen. */
+static void weigh_stack(Resolver *resolver, uint64_t id)
+{
+	uint32_t weight = map_get(&resolver->weights, id);
 
-		if (user) {
-			add_user(resolver, stack->tgid,
-				 stack_user_address(pc, i, stack->h.flags, by_tables),
-				 weight == MAP_NONE ? 0 : weight);
+	if (id)
+		map_set(&resolver->weights, id, weight == MAP_NONE ? 1 : weight + 1);
+}
+
+/*
+ * A stack that was also walked from a copy has two definitions. The names of the other one are not
+ * needed.
+ */
+static void weigh_users(Resolver *resolver)
+{
+	for (size_t i = 0; i < resolver->stacks.count; i++) {
+		const SeenStack *stack = &resolver->stacks.items[i];
+		uint32_t weight = map_get(&resolver->weights, stack->id);
+
+		if (!stack->from_copy && map_get(&resolver->copied, stack->id) != MAP_NONE)
 			continue;
+		for (size_t f = 0; f < stack->count; f++) {
+			uint32_t index = resolver->stack_users.items[stack->first + f];
+			UserAddress *user = &resolver->users.items[index];
+
+			user->needed = true;
+			user->weight += weight == MAP_NONE ? 0 : weight;
 		}
-		/* In a switch, a leaf in the kernel is a return address; in a tick it is exact. */
-		add_kernel(resolver, stack_lookup_address(pc, false));
-		if (i == 0)
-			add_kernel(resolver, stack_lookup_address(pc, true));
 	}
 }
 
@@ -188,34 +225,36 @@ static void add_changes(Resolver *resolver, Changes *changes)
 	vec_free(changes);
 }
 
-static void weigh_stack(Resolver *resolver, uint64_t id)
+/* Collects from a record; changes of address spaces are kept for later. */
+static void collect_record(Resolver *resolver, const struct record *record, Changes *changes)
 {
-	uint32_t weight = map_get(&resolver->weights, id);
-
-	if (id)
-		map_set(&resolver->weights, id, weight == MAP_NONE ? 1 : weight + 1);
-}
-
-/*
- * Finds what must be known before the first stack is read: how often each was seen, for the source
- * files that matter most, and which were walked later from a copy.
- */
-static int survey_stacks(Resolver *resolver, CaptureReader *reader)
-{
-	const struct record *record;
 	bool weigh = resolver->sink->sources;
-	int r = capture_reader_rewind(reader);
 
-	while (r >= 0 && (r = capture_read(reader, &record)) > 0) {
-		if (record->kind == REC_STACK && record->flags & STACK_FROM_COPY)
-			map_set(&resolver->copied, ((const struct rec_stack *)record)->id, 0);
-		else if (record->kind == REC_SAMPLE && weigh)
-			weigh_stack(resolver, ((const struct rec_sample *)record)->ustack);
-		else if (record->kind == REC_SWITCH && record->flags & SWITCH_PREV && weigh)
-			/* The reader has checked that such a record has its stacks. */
-			weigh_stack(resolver, ((const struct rec_switch *)record)->ustack);
+	if (record->kind == REC_STACK && record->flags & STACK_USER) {
+		add_user_stack(resolver, (const struct rec_stack *)record);
+	} else if (record->kind == REC_STACK) {
+		add_kernel_stack(resolver, (const struct rec_stack *)record);
+	} else if (record->kind == REC_SAMPLE && weigh) {
+		weigh_stack(resolver, ((const struct rec_sample *)record)->ustack);
+	} else if (record->kind == REC_SWITCH && record->flags & SWITCH_PREV && weigh) {
+		/* The reader has checked that such a record has its stacks. */
+		weigh_stack(resolver, ((const struct rec_switch *)record)->ustack);
+	} else if (record->kind == REC_FUTEX) {
+		add_futex(resolver, (const struct rec_futex *)record);
+	} else if (record->kind == REC_TASK) {
+		const struct rec_task *task = (const struct rec_task *)record;
+
+		add_alias(resolver, task->tgid, task->ns_tgid);
+		map_set(&resolver->tgid_of_tid, task->tid, task->tgid);
+	} else if (record->kind == REC_SNAPSHOT) {
+		add_asleep(resolver, (const struct rec_snapshot *)record);
+	} else if (record->kind == REC_MAPPING || record->kind == REC_SPACE) {
+		struct record *copy = memcpy(xmalloc(record->len), record, record->len);
+
+		*vec_push(changes) = (Change){copy, changes->count};
+	} else {
+		address_spaces_add(resolver->spaces, record);
 	}
-	return r;
 }
 
 /*
@@ -228,27 +267,10 @@ static int collect(Resolver *resolver, CaptureReader *reader)
 	Changes changes = {};
 	int r = capture_reader_rewind(reader);
 
-	while (r >= 0 && (r = capture_read(reader, &record)) > 0) {
-		if (record->kind == REC_STACK) {
-			add_stack(resolver, (const struct rec_stack *)record);
-		} else if (record->kind == REC_FUTEX) {
-			add_futex(resolver, (const struct rec_futex *)record);
-		} else if (record->kind == REC_TASK) {
-			const struct rec_task *task = (const struct rec_task *)record;
-
-			add_alias(resolver, task->tgid, task->ns_tgid);
-			map_set(&resolver->tgid_of_tid, task->tid, task->tgid);
-		} else if (record->kind == REC_SNAPSHOT) {
-			add_asleep(resolver, (const struct rec_snapshot *)record);
-		} else if (record->kind == REC_MAPPING || record->kind == REC_SPACE) {
-			struct record *copy = memcpy(xmalloc(record->len), record, record->len);
-
-			*vec_push(&changes) = (Change){copy, changes.count};
-		} else {
-			address_spaces_add(resolver->spaces, record);
-		}
-	}
+	while (r >= 0 && (r = capture_read(reader, &record)) > 0)
+		collect_record(resolver, record, &changes);
 	add_changes(resolver, &changes);
+	weigh_users(resolver);
 	return r;
 }
 
@@ -330,7 +352,8 @@ static void find_targets(Resolver *resolver)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < resolver->users.count; i++)
-		find_user_targets(resolver, &resolver->users.items[i]);
+		if (resolver->users.items[i].needed)
+			find_user_targets(resolver, &resolver->users.items[i]);
 	for (size_t i = 0; i < resolver->data.count; i++)
 		find_data_targets(resolver, &resolver->data.items[i]);
 	if (resolver->targets.count == 0)
@@ -385,6 +408,8 @@ static void resolver_free(Resolver *resolver)
 	address_spaces_free(resolver->spaces);
 	map_free(&resolver->weights);
 	map_free(&resolver->copied);
+	vec_free(&resolver->stacks);
+	vec_free(&resolver->stack_users);
 	vec_free(&resolver->users);
 	map_free(&resolver->users_known);
 	vec_free(&resolver->kernel);
@@ -410,10 +435,8 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 		    SymbolsSummary *ret_summary)
 {
 	Resolver resolver = {.sink = sink, .spaces = address_spaces_new()};
-	int r = survey_stacks(&resolver, reader);
+	int r = collect(&resolver, reader);
 
-	if (r == 0)
-		r = collect(&resolver, reader);
 	if (r == 0) {
 		find_targets(&resolver);
 		resolver.summary.addresses = resolver.targets.count + resolver.kernel.count;
