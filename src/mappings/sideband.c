@@ -69,23 +69,9 @@ struct cpu_ring {
 	uint64_t lost_new; /* of these, not reported yet */
 };
 
-enum wanted {
-	WANTED_NOT,   /* no longer */
-	WANTED_ENDED, /* its last events may still come, but its mappings cannot be read again */
-	WANTED,
-	WANTED_RESCAN, /* it is wanted, and its mappings are to be read again */
-};
-
-/* A process. */
-typedef struct Target {
-	uint32_t ns_tgid;
-	enum wanted wanted;
-	uint64_t begun_ns,
-		ended_ns; /* the youngest time at which it was alive, and the time of its end */
-} Target;
-
 struct Sideband {
 	MappedFiles *files;
+	ProcessTable *processes;
 	RecordSink sink;
 	void *user;
 	struct cpu_ring *rings;
@@ -93,9 +79,7 @@ struct Sideband {
 	size_t page_size;
 	EventReorder order;
 	uint8_t event[UINT16_MAX] __attribute__((aligned(8))); /* the one that is being fetched */
-	Map target_index;				       /* ns_tgid -> index in targets */
-	VEC(Target) targets;
-	VEC(uint32_t) unread;	 /* ns_tgid of processes that are, or have been, WANTED_RESCAN, */
+	VEC(uint32_t) unread;	 /* ns_tgid of processes that are, or have been, PROCESS_UNREAD, */
 	size_t unread_next;	 /* from this index on */
 	uint64_t lossy_until_ns; /* no lost event is younger */
 	uint64_t uncertain_since_ns; /* events since then may be missing; 0 = none are */
@@ -156,11 +140,13 @@ static int open_ring(Sideband *sideband, size_t cpu)
 	return 0;
 }
 
-int sideband_open(MappedFiles *files, RecordSink sink, void *user, Sideband **ret_sideband)
+int sideband_open(MappedFiles *files, ProcessTable *processes, RecordSink sink, void *user,
+		  Sideband **ret_sideband)
 {
 	Sideband *sideband = xcalloc(1, sizeof(*sideband));
 
 	sideband->files = files;
+	sideband->processes = processes;
 	sideband->sink = sink;
 	sideband->user = user;
 	sideband->page_size = sysconf(_SC_PAGESIZE);
@@ -196,8 +182,6 @@ void sideband_close(Sideband *sideband)
 	free(sideband->rings);
 	event_reorder_free(&sideband->order);
 	vec_free(&sideband->unread);
-	vec_free(&sideband->targets);
-	map_free(&sideband->target_index);
 	free(sideband);
 }
 
@@ -213,36 +197,16 @@ int sideband_add_to_epoll(Sideband *sideband, int epoll_fd)
 	return 0;
 }
 
-/* Returns NULL if the process is not known. */
-static Target *find_target(const Sideband *sideband, uint32_t ns_tgid)
+static enum process_state state_of(const Sideband *sideband, uint32_t ns_tgid)
 {
-	uint32_t index = map_get(&sideband->target_index, ns_tgid);
+	const Process *process = process_table_find(sideband->processes, ns_tgid);
 
-	return index == MAP_NONE ? NULL : &sideband->targets.items[index];
-}
-
-static Target *get_target(Sideband *sideband, uint32_t ns_tgid)
-{
-	Target *target = find_target(sideband, ns_tgid);
-
-	if (target)
-		return target;
-	map_set(&sideband->target_index, ns_tgid, sideband->targets.count);
-	target = vec_push(&sideband->targets);
-	*target = (Target){.ns_tgid = ns_tgid};
-	return target;
-}
-
-static enum wanted wanted_of(const Sideband *sideband, uint32_t ns_tgid)
-{
-	const Target *target = find_target(sideband, ns_tgid);
-
-	return target ? target->wanted : WANTED_NOT;
+	return process ? process->state : PROCESS_NOT_WANTED;
 }
 
 static bool is_wanted(const Sideband *sideband, uint32_t ns_tgid)
 {
-	return wanted_of(sideband, ns_tgid) != WANTED_NOT;
+	return state_of(sideband, ns_tgid) != PROCESS_NOT_WANTED;
 }
 
 /* Returns whether events that are older than the loss may still be unread. */
@@ -253,40 +217,20 @@ static bool is_lossy(const Sideband *sideband)
 
 void sideband_rescan(Sideband *sideband, uint32_t ns_tgid)
 {
-	Target *target = find_target(sideband, ns_tgid);
-
-	if (!target || target->wanted != WANTED)
+	if (state_of(sideband, ns_tgid) != PROCESS_WANTED)
 		return;
-	target->wanted = WANTED_RESCAN;
+	process_table_find(sideband->processes, ns_tgid)->state = PROCESS_UNREAD;
 	*vec_push(&sideband->unread) = ns_tgid;
 }
 
 bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
 {
-	Target *target;
-
-	if (!ns_tgid)
+	if (!ns_tgid || !process_table_want(sideband->processes, ns_tgid, ns))
 		return false;
-	target = get_target(sideband, ns_tgid);
-	target->begun_ns = MAX(target->begun_ns, ns);
-	if (target->wanted >= WANTED || (target->wanted == WANTED_ENDED && ns <= target->ended_ns))
-		return false;
-	target->wanted = WANTED;
 	/* The record of its fork may be lost. */
 	if (is_lossy(sideband) || ns <= sideband->lossy_until_ns)
 		sideband_rescan(sideband, ns_tgid);
 	return true;
-}
-
-void sideband_end_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
-{
-	Target *target = find_target(sideband, ns_tgid);
-
-	/* Another process may have its id by now. */
-	if (!target || target->wanted == WANTED_NOT || ns < target->begun_ns)
-		return;
-	target->wanted = WANTED_ENDED;
-	target->ended_ns = ns;
 }
 
 /* Copies out of a ring that wraps around. */
@@ -416,7 +360,8 @@ static int on_fork(Sideband *sideband, const struct event_fork *event, uint64_t 
 {
 	if (!is_wanted(sideband, event->ppid)) {
 		if (is_wanted(sideband, event->pid)) /* its id is used again by a non-target */
-			find_target(sideband, event->pid)->wanted = WANTED_NOT;
+			process_table_find(sideband->processes, event->pid)->state =
+				PROCESS_NOT_WANTED;
 		return 0;
 	}
 	sideband_add_process(sideband, event->pid, ns);
@@ -424,7 +369,7 @@ static int on_fork(Sideband *sideband, const struct event_fork *event, uint64_t 
 	 * The child inherits mappings that are not all known; or the parent was read after it had
 	 * changed them.
 	 */
-	if (wanted_of(sideband, event->ppid) == WANTED_RESCAN || ns <= sideband->read_ns)
+	if (state_of(sideband, event->ppid) == PROCESS_UNREAD || ns <= sideband->read_ns)
 		sideband_rescan(sideband, event->pid);
 	return emit_space(sideband, SPACE_FORK, event->pid, event->ppid, ns);
 }
@@ -479,8 +424,8 @@ static int emit_lost(Sideband *sideband, size_t cpu)
 /* The lost events can be of any process: the mappings of all are read again. */
 static void rescan_all(Sideband *sideband)
 {
-	for (size_t i = 0; i < sideband->targets.count; i++)
-		sideband_rescan(sideband, sideband->targets.items[i].ns_tgid);
+	for (size_t i = 0; i < sideband->processes->list.count; i++)
+		sideband_rescan(sideband, sideband->processes->list.items[i].ns_tgid);
 }
 
 static int emit_losses(Sideband *sideband)
@@ -532,9 +477,9 @@ static int read_unread(Sideband *sideband)
 	while (has_unread(sideband) && !error && now_ns() - begin < RESCAN_NS) {
 		uint32_t ns_tgid = sideband->unread.items[sideband->unread_next++];
 
-		if (wanted_of(sideband, ns_tgid) != WANTED_RESCAN)
+		if (state_of(sideband, ns_tgid) != PROCESS_UNREAD)
 			continue;
-		find_target(sideband, ns_tgid)->wanted = WANTED;
+		process_table_find(sideband->processes, ns_tgid)->state = PROCESS_WANTED;
 		error = read_process(sideband, ns_tgid);
 	}
 	if (!has_unread(sideband))
@@ -600,8 +545,8 @@ size_t sideband_unread(const Sideband *sideband)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < sideband->targets.count; i++)
-		count += sideband->targets.items[i].wanted == WANTED_RESCAN;
+	for (size_t i = 0; i < sideband->processes->list.count; i++)
+		count += sideband->processes->list.items[i].state == PROCESS_UNREAD;
 	return count;
 }
 

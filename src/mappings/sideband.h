@@ -4,13 +4,14 @@
  * address spaces.
  *
  * There is one event per CPU for all processes (pid -1): to follow single tasks by inherit would
- * cost 0.3 us at every context switch. So each event is checked here against the set of targets'
- * process ids (in the recorder's PID namespace).
+ * cost 0.3 us at every context switch. So each event is checked here against the table of
+ * processes. Events of a process that has ended are used, but its mappings are not read again.
  */
 #ifndef WALLPROF_SIDEBAND_H
 #define WALLPROF_SIDEBAND_H
 
 #include "mapped_files.h"
+#include "process_table.h"
 
 typedef struct Sideband Sideband;
 
@@ -19,9 +20,10 @@ int sideband_probe(void);
 
 /*
  * Returns 0 or a negative errno (-ENOBUFS: the memory that this user may lock for such events is
- * used up). files and sink stay the caller's.
+ * used up). files, processes and sink stay the caller's.
  */
-int sideband_open(MappedFiles *files, RecordSink sink, void *user, Sideband **ret_sideband);
+int sideband_open(MappedFiles *files, ProcessTable *processes, RecordSink sink, void *user,
+		  Sideband **ret_sideband);
 void sideband_close(Sideband *sideband);
 
 /* Adds every CPU's descriptor to an epoll set (EPOLLIN with data.fd = the descriptor). */
@@ -32,11 +34,6 @@ int sideband_add_to_epoll(Sideband *sideband, int epoll_fd);
  * before, or had ended before that time.
  */
 bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns);
-
-/*
- * The process ended at that time. Its events are still used, but its mappings are not read again.
- */
-void sideband_end_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns);
 
 /*
  * Schedules a reading of the process's mappings from /proc, because events of it are missing. After

@@ -626,13 +626,12 @@ static void tear_down(Recording *recording)
 		close(recording->named.items[i].fd);
 	vec_free(&recording->named);
 	vec_free(&recording->new_processes);
-	map_free(&recording->ns_tgids);
 	map_free(&recording->threads);
-	map_free(&recording->starts);
 	sideband_close(recording->sideband);
 	flight_recorder_free(recording->flight);
 	unwinder_free(recording->unwinder);
 	mapped_files_free(recording->files);
+	process_table_free(&recording->processes);
 	online_cpus_close(recording->online_cpus);
 	idle_cpus_close(recording->idle_cpus);
 	loss_meter_free(recording->losses);

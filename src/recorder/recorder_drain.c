@@ -38,15 +38,6 @@ static bool is_for_unwinder(const struct record *record)
 	       record->kind == REC_STACK_COPY;
 }
 
-/*
- * Returns a key for a process from its start time in microseconds. A process ID is not reused
- * within that time.
- */
-static uint32_t start_key(uint64_t start_boottime)
-{
-	return start_boottime / NSEC_PER_USEC & INT32_MAX;
-}
-
 static void on_task(Recording *recording, const struct rec_task *task)
 {
 	if (task->h.flags & TASK_NON_TARGET)
@@ -59,9 +50,7 @@ static void on_task(Recording *recording, const struct rec_task *task)
 	}
 	if (task->h.flags & TASK_KTHREAD) /* it has no mappings */
 		return;
-	map_set(&recording->ns_tgids, task->tgid, task->ns_tgid);
-	if (task->tid == task->tgid)
-		map_set(&recording->starts, task->tgid, start_key(task->start_boottime));
+	process_table_describe(&recording->processes, task);
 	if (sideband_add_process(recording->sideband, task->ns_tgid, task->h.ns) &&
 	    (recording->before_window || task->h.flags & TASK_JOINED))
 		*vec_push(&recording->new_processes) = task->ns_tgid;
@@ -69,14 +58,14 @@ static void on_task(Recording *recording, const struct rec_task *task)
 
 static void on_exit_record(Recording *recording, const struct rec_exit *exit)
 {
-	uint32_t ns_tgid = map_get(&recording->ns_tgids, exit->tgid);
+	const Process *process = process_table_find_tgid(&recording->processes, exit->tgid);
 
 	if (recording->scope.threads && map_get(&recording->threads, exit->tid) != MAP_NONE)
 		recording->done |= --recording->threads_left == 0;
 	/* Another process may already have the same ID. */
-	if (exit->h.flags & EXIT_GROUP_DEAD && ns_tgid != MAP_NONE &&
-	    map_get(&recording->starts, exit->tgid) == start_key(exit->process_start_boottime))
-		sideband_end_process(recording->sideband, ns_tgid, exit->h.ns);
+	if (exit->h.flags & EXIT_GROUP_DEAD && process &&
+	    process->start_boottime == exit->process_start_boottime)
+		process_table_end(&recording->processes, process->ns_tgid, exit->h.ns);
 }
 
 static bool is_leader(const struct record *record)

@@ -56,11 +56,10 @@ typedef struct Recording {
 	bool launched;	       /* the process of the command exists */
 	bool launched_running; /* it was released to exec the command */
 	int epoll_fd, signal_fd, timer_fd;
-	int stop_fd;		     /* a flight recorder's signalfd for SIGUSR1, or -1 */
-	int command_fd;		     /* pidfd of the command */
-	VEC(NamedTarget) named;	     /* given targets that still run */
-	Map ns_tgids;		     /* tgid -> ns_tgid of recorded processes */
-	Map starts;		     /* tgid -> start_key() of the process */
+	int stop_fd;		/* a flight recorder's signalfd for SIGUSR1, or -1 */
+	int command_fd;		/* pidfd of the command */
+	VEC(NamedTarget) named; /* given targets that still run */
+	ProcessTable processes;
 	VEC(uint32_t) new_processes; /* ns_tgid of those whose mappings must be read from /proc */
 	bool before_window;	     /* /proc must be read for all processes that are described */
 	bool iterating;		     /* an iterator runs, so no other one may */

@@ -49,8 +49,8 @@ static int open_capture(Recording *recording)
 static int start_unwinder(Recording *recording)
 {
 	UnwindMaps maps = programs_unwind_maps(recording->programs);
-	int error = unwinder_new(&maps, recording->files, recording->invoker, recording_write,
-				 recording, &recording->unwinder);
+	int error = unwinder_new(&maps, recording->files, &recording->processes, recording->invoker,
+				 recording_write, recording, &recording->unwinder);
 
 	if (error)
 		log_error("setting up unwind tables failed: %s", error_text(error));
@@ -101,8 +101,8 @@ static int start_sources(Recording *recording)
 	recording->losses = loss_meter_new(accounts, cpu_count);
 	recording->online_cpus = online_cpus_open();
 	recording->files = mapped_files_new(recording_write_mapping, recording);
-	error = sideband_open(recording->files, recording_write_mapping, recording,
-			      &recording->sideband);
+	error = sideband_open(recording->files, &recording->processes, recording_write_mapping,
+			      recording, &recording->sideband);
 	if (error)
 		log_error("opening perf's side-band failed: %s",
 			  error == -ENOBUFS

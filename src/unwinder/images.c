@@ -20,7 +20,6 @@ void images_free(Images *images)
 		image_free(images->list.items[i]);
 	vec_free(&images->list);
 	map_free(&images->current);
-	map_free(&images->by_tgid);
 	vec_free(&images->uses);
 	vec_free(&images->found);
 }
@@ -143,15 +142,22 @@ static void on_task(Images *images, const struct rec_task *task, uint64_t now_ns
 	if (image->tgid) /* the process id is used again */
 		begin_image(images, task->ns_tgid, task->h.ns, now_ns);
 	name_images(images, task);
-	map_set(&images->by_tgid, task->tgid, task->ns_tgid);
+}
+
+/* Returns the current image of a process as BPF names it, or NULL. */
+static Image *image_of_tgid(const Images *images, uint32_t tgid)
+{
+	const Process *process = process_table_find_tgid(images->processes, tgid);
+	Image *image = process ? current_image(images, process->ns_tgid) : NULL;
+
+	return image && image->tgid == tgid ? image : NULL;
 }
 
 static void on_bpf_exec(Images *images, const struct rec_exec *record)
 {
-	uint32_t ns_tgid = map_get(&images->by_tgid, record->tgid);
-	Image *image = ns_tgid == MAP_NONE ? NULL : current_image(images, ns_tgid);
+	Image *image = image_of_tgid(images, record->tgid);
 
-	if (!image || image->tgid != record->tgid)
+	if (!image)
 		return;
 	image->bpf_exec_id = record->exec_id;
 	image->bpf_exec_ns = record->h.ns;
@@ -159,12 +165,10 @@ static void on_bpf_exec(Images *images, const struct rec_exec *record)
 
 static void on_exit_record(Images *images, const struct rec_exit *record, uint64_t now_ns)
 {
-	uint32_t ns_tgid = map_get(&images->by_tgid, record->tgid);
-	Image *image = ns_tgid == MAP_NONE ? NULL : current_image(images, ns_tgid);
+	Image *image = image_of_tgid(images, record->tgid);
 
 	/* Another process may have the process id already. */
-	if (image && image->tgid == record->tgid &&
-	    image->start_boottime == record->process_start_boottime &&
+	if (image && image->start_boottime == record->process_start_boottime &&
 	    record->h.flags & EXIT_GROUP_DEAD && !image->ended_ns)
 		end_image(images, image, now_ns);
 }

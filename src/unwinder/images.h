@@ -13,6 +13,7 @@
 #ifndef WALLPROF_IMAGES_H
 #define WALLPROF_IMAGES_H
 
+#include "process_table.h"
 #include "records.h"
 #include "table_memory.h"
 #include "util.h"
@@ -59,9 +60,9 @@ typedef struct Image {
 } Image;
 
 typedef struct Images {
+	const ProcessTable *processes; /* not owned */
 	VEC(Image *) list;
 	Map current;	    /* ns_tgid -> list */
-	Map by_tgid;	    /* tgid -> ns_tgid */
 	VEC(uint32_t) uses; /* by FILE id: the number of mappings in images that have not ended */
 	uint64_t loss_from_ns, loss_to_ns; /* the last loss of mapping records */
 	/*

@@ -31,13 +31,14 @@ static bool is_file_used(void *user, uint32_t file)
 	return images_use_file(&unwinder->images, file);
 }
 
-int unwinder_new(const UnwindMaps *maps, MappedFiles *files, const Invoker *invoker,
-		 RecordSink sink, void *user, Unwinder **ret_unwinder)
+int unwinder_new(const UnwindMaps *maps, MappedFiles *files, const ProcessTable *processes,
+		 const Invoker *invoker, RecordSink sink, void *user, Unwinder **ret_unwinder)
 {
 	Unwinder *unwinder = xcalloc(1, sizeof(*unwinder));
 	int error;
 
 	unwinder->maps = *maps;
+	unwinder->images.processes = processes;
 	unwinder->sink = sink;
 	unwinder->user = user;
 	unwinder->copies = stack_copies_new(&unwinder->maps, sink, user);

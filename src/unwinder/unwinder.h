@@ -22,9 +22,9 @@ typedef struct UnwinderCounts {
 	const Histogram *delays; /* the time from an mmap to its publication with a table */
 } UnwinderCounts;
 
-/* Returns 0 or a negative errno. maps is copied; files and its fds must outlive this. */
-int unwinder_new(const UnwindMaps *maps, MappedFiles *files, const Invoker *invoker,
-		 RecordSink sink, void *user, Unwinder **ret_unwinder);
+/* Returns 0 or a negative errno. maps is copied; files, its fds and processes must outlive this. */
+int unwinder_new(const UnwindMaps *maps, MappedFiles *files, const ProcessTable *processes,
+		 const Invoker *invoker, RecordSink sink, void *user, Unwinder **ret_unwinder);
 void unwinder_free(Unwinder *unwinder);
 
 /* Uses the records of BPF and of the side-band, and their losses; ignores others. */

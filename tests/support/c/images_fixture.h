@@ -10,8 +10,19 @@
 #define TGID	1010 /* the same process, as the kernel numbers it */
 #define BORN	5000
 
+/* The recorder's table, which BPF's records of tasks are added to as there. */
+static ProcessTable process_table;
+
+static inline Images empty_images(void)
+{
+	process_table_free(&process_table);
+	return (Images){.processes = &process_table};
+}
+
 static inline void give(Images *images, struct record *record, uint64_t now)
 {
+	if (record->kind == REC_TASK)
+		process_table_describe(&process_table, (const struct rec_task *)record);
 	images_on_record(images, record, now);
 	free(record);
 }

@@ -26,11 +26,11 @@ typedef struct Change {
 	uint32_t slot, file; /* 0 = nothing is there */
 } Change;
 
-typedef struct Process {
+typedef struct FakeProcess {
 	bool is_alive;
 	uint32_t mapped[SLOTS];
 	VEC(Change) changes;
-} Process;
+} FakeProcess;
 
 typedef struct Ring {
 	int fd;
@@ -39,10 +39,11 @@ typedef struct Ring {
 } Ring;
 
 typedef struct World {
+	ProcessTable table;
 	uint64_t now;
 	Ring rings[CPUS];
 	int ring_count;
-	Process processes[PROCESSES];
+	FakeProcess processes[PROCESSES];
 	uint32_t last_file;
 	uint64_t lost, reads, ended_reads;
 	Sideband *sideband;
@@ -123,7 +124,7 @@ int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *seen)
 
 int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
 {
-	const Process *process = &world.processes[ns_tgid - FIRST];
+	const FakeProcess *process = &world.processes[ns_tgid - FIRST];
 
 	*ret_count = 0;
 	world.reads++;
@@ -207,7 +208,7 @@ static void fill(uint32_t cpu)
 
 static void change(uint32_t number, uint32_t slot, uint32_t file)
 {
-	Process *process = &world.processes[number];
+	FakeProcess *process = &world.processes[number];
 
 	process->mapped[slot] = file;
 	*vec_push(&process->changes) = (Change){.ns = world.now, .slot = slot, .file = file};
@@ -259,7 +260,7 @@ static void do_exit(uint32_t number)
 {
 	world.now += NSEC_PER_USEC;
 	world.processes[number].is_alive = false;
-	sideband_end_process(world.sideband, number + FIRST, world.now);
+	process_table_end(&world.table, number + FIRST, world.now);
 }
 
 /* ---- the recorder ------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ static uint32_t found_at(uint32_t number, uint32_t slot)
 
 /* Was it there at the time up to which all is said to be known, or later? Nothing: anything goes.
  */
-static bool was_there(const Process *process, uint32_t slot, uint32_t file)
+static bool was_there(const FakeProcess *process, uint32_t slot, uint32_t file)
 {
 	uint64_t known = sideband_watermark_ns(world.sideband);
 
@@ -315,7 +316,7 @@ static uint32_t wrong(void)
 
 	images_apply_pending(&world.images);
 	for (uint32_t i = 0; i < PROCESSES; i++) {
-		const Process *process = &world.processes[i];
+		const FakeProcess *process = &world.processes[i];
 		const Image *image = image_of(i);
 
 		for (uint32_t slot = 0; image && process->is_alive && slot < SLOTS; slot++)
@@ -356,7 +357,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	world = (World){.now = NSEC_PER_SEC};
-	assert_int_equal(sideband_open(NULL, take, NULL, &world.sideband), 0);
+	world.images.processes = &world.table;
+	assert_int_equal(sideband_open(NULL, &world.table, take, NULL, &world.sideband), 0);
 	world.processes[0].is_alive = true;
 	sideband_add_process(world.sideband, FIRST, world.now);
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
@@ -371,6 +373,7 @@ static int tear_down(void **state)
 	(void)state;
 	sideband_close(world.sideband);
 	images_free(&world.images);
+	process_table_free(&world.table);
 	vec_free(&world.losses);
 	vec_free(&world.read_order);
 	for (int i = 0; i < PROCESSES; i++)
@@ -555,7 +558,7 @@ static void test_number_used_again(void **state)
 	ended = world.now;
 	do_fork(0, 0, 1);
 	check_when_complete();
-	sideband_end_process(world.sideband, FIRST + 1, ended);
+	process_table_end(&world.table, FIRST + 1, ended);
 	fill(0);
 	map(0, 1, 2);
 	round_of(false);

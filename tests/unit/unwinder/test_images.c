@@ -10,7 +10,7 @@
 
 static void test_cut(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	const Image *image;
 
 	(void)state;
@@ -41,7 +41,7 @@ static void test_cut(void **state)
 /* An end of 2^64 is written as 0. */
 static void test_up_to_the_end(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	const Image *image;
 
 	(void)state;
@@ -61,7 +61,7 @@ static void test_up_to_the_end(void **state)
 
 static void test_not_taken(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	const Image *image;
 
 	(void)state;
@@ -78,7 +78,7 @@ static void test_not_taken(void **state)
 
 static void test_since_when(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	const Image *image;
 
 	(void)state;
@@ -96,7 +96,7 @@ static void test_since_when(void **state)
 
 static void test_life(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	Image *image;
 
 	(void)state;
@@ -132,7 +132,7 @@ static void test_life(void **state)
 /* BPF's records of non-targets, of threads and of names are not about a process. */
 static void test_other_tasks(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	struct record *record;
 
 	(void)state;
@@ -151,7 +151,7 @@ static void test_other_tasks(void **state)
 
 static void test_empty_fork(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 
 	(void)state;
 	give_task(&images, 1, NS_TGID, 1, BORN);
@@ -167,7 +167,7 @@ static void test_empty_fork(void **state)
 /* The exit that BPF reports comes before the exec that the side-band reports. */
 static void test_exec_of_the_dead(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 
 	(void)state;
 	give_task(&images, 1, NS_TGID, 1, BORN);
@@ -186,7 +186,7 @@ static void test_execs_before_the_task(void **state)
 	for (uint64_t asked = 1; asked <= 5; asked += 2) {
 		uint32_t reported = asked / 2,
 			 first = 7 - reported; /* execs that BPF has seen by then */
-		Images images = {};
+		Images images = empty_images();
 
 		give_fork(&images, 1, NS_TGID, 99);
 		give_mapping(&images, 1, NS_TGID, 1, 0x1000, 0x2000);
@@ -204,7 +204,7 @@ static void test_execs_before_the_task(void **state)
 /* BPF is asked at the start; an exec just before that comes from the side-band after it. */
 static void test_exec_that_bpf_knows(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 
 	(void)state;
 	give_task(&images, 10, NS_TGID, 7, BORN);
@@ -225,7 +225,7 @@ static void test_number_again(void **state)
 {
 	(void)state;
 	for (int variant = 0; variant < 4; variant++) {
-		Images images = {};
+		Images images = empty_images();
 
 		give_task(&images, 1, 20, 1, BORN);
 		give_mapping(&images, 1, 20, 1, 0x1000, 0x2000);
@@ -250,7 +250,7 @@ static void test_number_again(void **state)
 /* The old process is known by BPF's word alone; or by what the side-band reported too late. */
 static void test_number_of_little_known(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 
 	(void)state;
 	give_task(&images, 1, 20, 1, BORN);
@@ -272,7 +272,7 @@ static void test_number_of_little_known(void **state)
 /* What was read of a running process is younger than its birth, which is reported later. */
 static void test_initial_and_fork(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 
 	(void)state;
 	give_task(&images, 1, 20, 1, BORN);
@@ -303,7 +303,7 @@ static void note_forgotten(void *user, Image *image)
 
 static void test_drop(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	Forgotten forgotten = {};
 
 	(void)state;
@@ -540,7 +540,9 @@ static uint32_t differences(History *history)
 
 static void history_begin(History *history)
 {
-	*history = (History){.base = random_below(2) ? -(uint64_t)BYTES : 0x1000, .ns = 10};
+	*history = (History){.images = empty_images(),
+			     .base = random_below(2) ? -(uint64_t)BYTES : 0x1000,
+			     .ns = 10};
 	begin(history, (ModelImage){.number = 1, .exec_id = random_below(5)});
 }
 

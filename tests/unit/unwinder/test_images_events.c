@@ -8,7 +8,7 @@
 
 static void test_mapped_again(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	const Image *image;
 
 	(void)state;
@@ -46,7 +46,7 @@ static struct record *make_loss(uint32_t kind, uint64_t from_ns, uint64_t to_ns)
 /* The processes of some lost mappings are unknown until they are read again. */
 static void test_loss(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	const Image *image;
 
 	(void)state;
@@ -126,7 +126,7 @@ static void check_found(uint64_t created_ns, int made, uint64_t since)
 		make_space(40, SPACE_READ, 11, 0),
 	};
 	uint32_t number = made == SPACE_FORK ? 11 : NS_TGID;
-	Images images = {};
+	Images images = empty_images();
 	AddressSpaces *spaces;
 
 	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
@@ -179,7 +179,7 @@ static void test_found_over_told(void **state)
 		make_mapping(40, MAPPING_EXEC, NS_TGID, 3, NOW, NOW + 0x2000, NOW),
 		make_space(40, SPACE_READ, NS_TGID, 0),
 	};
-	Images images = {};
+	Images images = empty_images();
 	AddressSpaces *spaces;
 
 	(void)state;
@@ -210,7 +210,7 @@ static void test_lost_exec(void **state)
 {
 	const uint64_t reported = NSEC_PER_SEC, late = reported + 100 * NSEC_PER_MSEC;
 	struct rec_exec *record = make_record(REC_EXEC, 0, reported, sizeof(*record), NULL, 0);
-	Images images = {};
+	Images images = empty_images();
 	const Image *image;
 	uint64_t corrected = 0;
 
@@ -238,7 +238,7 @@ static void test_lost_exec(void **state)
 /* A fork that is reported later than BPF's birth is older than that. */
 static void test_ready(void **state)
 {
-	Images images = {};
+	Images images = empty_images();
 	const Image *image;
 
 	(void)state;
@@ -270,7 +270,7 @@ static uint64_t cost_of(uint32_t count)
 	uint64_t least = UINT64_MAX;
 
 	for (int i = 0; i < 5; i++) {
-		Images images = {};
+		Images images = empty_images();
 		uint64_t begin;
 		VEC(struct record *) records = {};
 
