@@ -10,7 +10,7 @@
 #ifndef WALLPROF_OUTPUT_H
 #define WALLPROF_OUTPUT_H
 
-#include "launch.h"
+#include "invoker.h"
 #include "util.h"
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #define WALLPROF_EXPORT_CMD_H
 
 #include "frames.h"
-#include "launch.h"
+#include "invoker.h"
 #include "options.h"
 #include "timeline.h"
 

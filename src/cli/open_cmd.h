@@ -3,7 +3,7 @@
 #ifndef WALLPROF_OPEN_CMD_H
 #define WALLPROF_OPEN_CMD_H
 
-#include "launch.h"
+#include "invoker.h"
 #include "options.h"
 
 /*

@@ -6,7 +6,7 @@
 #ifndef WALLPROF_DEBUGINFOD_H
 #define WALLPROF_DEBUGINFOD_H
 
-#include "launch.h"
+#include "invoker.h"
 #include "util.h"
 
 /* Returns whether DEBUGINFOD_URLS is set. */

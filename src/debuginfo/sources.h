@@ -10,7 +10,7 @@
 #ifndef WALLPROF_SOURCES_H
 #define WALLPROF_SOURCES_H
 
-#include "launch.h"
+#include "invoker.h"
 #include "record_sink.h"
 #include <sys/stat.h>
 

@@ -10,7 +10,7 @@
 #ifndef WALLPROF_AS_INVOKER_H
 #define WALLPROF_AS_INVOKER_H
 
-#include "launch.h"
+#include "invoker.h"
 
 typedef struct AsInvoker {
 	bool change; /* as in Invoker: if false, the functions do nothing */

@@ -11,7 +11,7 @@
 #ifndef WALLPROF_ATOMIC_FILE_H
 #define WALLPROF_ATOMIC_FILE_H
 
-#include "launch.h"
+#include "invoker.h"
 
 typedef struct AtomicFile {
 	int fd; /* open for reading and writing; the caller may take it over, and set it to -1 */

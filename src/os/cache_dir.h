@@ -10,7 +10,7 @@
 #ifndef WALLPROF_CACHE_DIR_H
 #define WALLPROF_CACHE_DIR_H
 
-#include "launch.h"
+#include "invoker.h"
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/uio.h>

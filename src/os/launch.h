@@ -6,34 +6,13 @@
 #ifndef WALLPROF_LAUNCH_H
 #define WALLPROF_LAUNCH_H
 
-#include <stdbool.h>
-#include <sys/types.h>
+#include "invoker.h"
 
 typedef struct Launch {
 	pid_t pid;
 	int go_fd;    /* a byte that is written here lets the child exec */
 	int error_fd; /* gives an errno if exec failed, and EOF if it succeeded */
 } Launch;
-
-/*
- * The user that the files and the command belong to. Under sudo that is the user who called it,
- * unless as_root.
- */
-typedef struct Invoker {
-	bool change; /* run the command as this user, and give the files to this user */
-	uid_t uid;
-	gid_t gid;
-	const char *name; /* from the environment or the user database; valid until exit */
-	const char *home;
-} Invoker;
-
-void invoker_find(bool as_root, Invoker *ret_invoker);
-
-/*
- * If change is set, makes this process the user's for good, environment included. Returns 0 or a
- * positive errno.
- */
-int invoker_become(const Invoker *invoker);
 
 /* Forks a child that waits for launch_go(). argv ends in NULL. Returns 0 or a negative errno. */
 int launch_prepare(char *const argv[], const Invoker *invoker, Launch *ret_launch);

@@ -5,7 +5,7 @@
 #ifndef WALLPROF_RECORDER_H
 #define WALLPROF_RECORDER_H
 
-#include "launch.h"
+#include "invoker.h"
 #include "record_options.h"
 
 typedef struct RecordResult {

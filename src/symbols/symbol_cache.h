@@ -15,7 +15,7 @@
 #define WALLPROF_SYMBOL_CACHE_H
 
 #include "cached_object.h"
-#include "launch.h"
+#include "invoker.h"
 
 #define SYMBOL_CACHE_MAX (512ULL << 20) /* bytes of all files together */
 

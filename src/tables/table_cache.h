@@ -10,7 +10,7 @@
 #ifndef WALLPROF_TABLE_CACHE_H
 #define WALLPROF_TABLE_CACHE_H
 
-#include "launch.h"
+#include "invoker.h"
 #include "table_file.h"
 
 #define TABLE_CACHE_MAX (512ULL << 20) /* bytes of all files together */

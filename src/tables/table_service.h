@@ -12,7 +12,7 @@
 #ifndef WALLPROF_TABLE_SERVICE_H
 #define WALLPROF_TABLE_SERVICE_H
 
-#include "launch.h"
+#include "invoker.h"
 #include "unwind_table.h"
 
 #define TABLE_WORKERS_MAX 4
