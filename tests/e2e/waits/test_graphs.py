@@ -8,25 +8,27 @@ from dataclasses import dataclass
 from harness import (IN_GUEST, MS, Failure, TimingFailure, check, check_unexplained, expect_failure, is_long, noise,
                      noticeable)
 from task_graphs import MAIN, TaskGraph
+from untraced_tasks import hidden_tasks
 
 UNTIMED = True  # a busy machine's delays are part of the path, and of what the tasks record
 
 COUNT = 12 if IN_GUEST else 200 if is_long() else 50
-# The share of graphs that may have another path, for a cause that the tasks or the report record. Threads of a process
-# wait for each other's page faults when they create a thread or a process (mmap_lock). From 6.12 on the kernel counts
-# the sleep of a task as runnable time if it moves the task to another CPU before it dequeues it (sched_delayed). And
-# it may hide switches from tracers, which the report says. On busy CPUs these three came to 0.5 %.
-EXCUSED, EXCUSED_SHARE = 2, 0.015
-# The share without a recorded cause. A kernel that hides switches does not trace every wakeup either, and nothing
-# records that (1 in 600). In a guest the CPU that is to run a woken task may itself wait for a CPU of the host, and
-# the kernel counts the task's time awake only from when that CPU has taken it.
-UNEXPLAINED = 1
+# More are drawn, because in some the tasks or the report record a cause for another path than the one that is known:
+# threads of a process wait for each other's page faults when they create a thread or a process (mmap_lock); from 6.12
+# on the kernel counts the sleep of a task as runnable time if it moves the task to another CPU before it dequeues it
+# (sched_delayed); and the kernel may hide switches from tracers, which the report says. On busy CPUs these came to at
+# most 8 %. Such graphs are left out, whether their path is right or not, and the first COUNT others must all be right.
+DRAWN = COUNT * 3 // 2
+# A kernel that hides switches does not trace every wakeup either, and nothing records that (1 graph in 600). In a guest
+# the CPU that is to run a woken task may itself wait for a CPU of the host, and the kernel counts the task's time awake
+# only from when that CPU has taken it.
+UNEXPLAINED = 1 if IN_GUEST or hidden_tasks() else 0
 
 
 @dataclass
 class Outcome:
     differences: list  # what is wrong with a graph's path
-    excuse: str
+    excuse: str  # why the graph is left out, or ""
 
 
 def tolerance(ns):
@@ -73,27 +75,23 @@ def outcomes_of(recording):
     return [outcome_of(TaskGraph(graph["tasks"]), measured, unknown) for graph in recording.truth.data["graphs"]]
 
 
-def wrong_outcomes(recording):
-    """(number of the graph, Outcome)"""
-    return [(number, outcome) for number, outcome in enumerate(outcomes_of(recording)) if outcome.differences]
-
-
 def check_graphs(recording):
-    """In each graph each thread is on the path for as long as the tasks' own clocks say."""
-    count, wrong = len(recording.truth.data["graphs"]), wrong_outcomes(recording)
-    unexplained = [f"graph {number}: {'; '.join(outcome.differences)}"
-                   for number, outcome in wrong if not outcome.excuse]
-    if len(unexplained) > UNEXPLAINED:
-        raise TimingFailure(f"{len(unexplained)} of {count}: " + "\n".join(unexplained[:5]))
-    if len(wrong) > EXCUSED + EXCUSED_SHARE * count:
-        raise TimingFailure(f"{len(wrong)} of {count} graphs have another path")
+    """In each of the first COUNT graphs that are not left out, each thread is on the path for as long as the tasks' own
+    clocks say."""
+    compared = [(number, outcome) for number, outcome in enumerate(outcomes_of(recording)) if not outcome.excuse][:COUNT]
+    if len(compared) < COUNT:
+        raise TimingFailure(f"only {len(compared)} of {DRAWN} graphs could be compared")
+    wrong = [f"graph {number}: {'; '.join(outcome.differences)}" for number, outcome in compared if outcome.differences]
+    if len(wrong) > UNEXPLAINED:
+        raise TimingFailure(f"{len(wrong)} of {COUNT} have another path: " + "\n".join(wrong[:5]))
 
 
-def note_excuses(recording):
-    excuses = Counter(outcome.excuse or "no excuse" for _, outcome in wrong_outcomes(recording))
-    if excuses:
-        print(f"# {excuses.total()} of {len(recording.truth.data['graphs'])} graphs have another path: "
-              + ", ".join(f"{excuse} ({count})" for excuse, count in excuses.items()), flush=True)
+def note_left_out(recording):
+    outcomes = outcomes_of(recording)
+    excuses = Counter(outcome.excuse for outcome in outcomes if outcome.excuse)
+    wrong = sum(bool(outcome.differences) for outcome in outcomes if outcome.excuse)
+    print(f"# {excuses.total()} of {len(outcomes)} graphs were left out, {wrong} with another path: "
+          + (", ".join(f"{excuse} ({count})" for excuse, count in excuses.items()) or "none"), flush=True)
 
 
 def check_not_trivial(recording):
@@ -139,7 +137,7 @@ def altered_truth(recording):
     for data, outcome in zip(altered.truth.data["graphs"], outcomes_of(recording)):
         path = TaskGraph(data["tasks"]).path()
         shortest, *_, longest = sorted(range(MAIN, len(path)), key=path.__getitem__)
-        if outcome.differences or path[longest] - path[shortest] < 2 * MS:
+        if outcome.excuse or outcome.differences or path[longest] - path[shortest] < 2 * MS:
             continue
         tasks = data["tasks"]
         tasks[longest]["tid"], tasks[shortest]["tid"] = tasks[shortest]["tid"], tasks[longest]["tid"]
@@ -152,10 +150,10 @@ def altered_truth(recording):
 
 def test_graphs(context):
     recording = context.record(
-        "graphs", undisturbed=False, count=COUNT, seed=context.random.randint(1, 1 << 30),
+        "graphs", undisturbed=False, count=DRAWN, seed=context.random.randint(1, 1 << 30),
         burners=len(os.sched_getaffinity(0)), disk=int(can_write_past_the_cache(context.path("truth.json.disk"))))
     check_unexplained(recording.report)
     check_not_trivial(recording)
     check_graphs(recording)
-    note_excuses(recording)
+    note_left_out(recording)
     expect_failure(check_graphs, altered_truth(recording))
