@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "chrome.h"
-#include "chrome_private.h"
-#include "chrome_slices.h"
+#include "chrome_parts.h"
+#include "cpu_rows.h"
+#include "critical_path.h"
 #include "fault_fields.h"
 #include "labels.h"
 #include "load_counters.h"
@@ -10,7 +11,13 @@
 #include "tracks.h"
 #include "wait_fields.h"
 
-#define SAMPLE_NAME "cpu-clock"
+#define SAMPLE_NAME   "cpu-clock"
+#define CRITICAL_PATH "Critical path"
+
+/* As in chrome_events.h: ids that no process has. */
+#define PATH_PID (CHROME_FIRST_FREE_ID - 3)
+#define CPUS_PID (CHROME_FIRST_FREE_ID - 4)
+#define CPUS_TID (3u << 30) /* plus the CPU's number */
 
 /* ---- ids: the viewers need them to be unique over the whole trace ------------------------ */
 
@@ -44,90 +51,7 @@ static void make_ids(Chrome *chrome)
 	map_free(&tids);
 }
 
-/* ---- events ------------------------------------------------------------------------------- */
-
-void chrome_begin(Chrome *chrome, const char *phase, const char *name, uint32_t pid, uint32_t tid)
-{
-	Json *json = &chrome->json;
-
-	json_begin_object(json);
-	json_key_string(json, "ph", phase);
-	json_key_string(json, "name", name);
-	json_key_u64(json, "pid", pid);
-	json_key_u64(json, "tid", tid);
-}
-
-void chrome_begin_of(Chrome *chrome, const char *phase, const char *name, const Thread *thread)
-{
-	chrome_begin(chrome, phase, name, chrome->pids[thread->process],
-		     chrome->tids[thread - chrome->timeline->threads.items]);
-}
-
-void chrome_key_time(Chrome *chrome, uint64_t ns)
-{
-	json_key_us(&chrome->json, "ts", timeline_time(chrome->timeline, ns));
-}
-
-void chrome_begin_data(Chrome *chrome)
-{
-	json_key_object(&chrome->json, "args");
-	json_key_object(&chrome->json, "data");
-}
-
-void chrome_end_data(Chrome *chrome)
-{
-	json_end_object(&chrome->json);
-	json_end_object(&chrome->json);
-}
-
-static void write_time(Json *json, const Field *field)
-{
-	char key[32];
-
-	snprintf(key, sizeof(key), "%sMs", field->key);
-	json_key_ms(json, key, field->number);
-}
-
-uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number)
-{
-	const Timeline *timeline = chrome->timeline;
-	const Task *task = &timeline->tasks.items[number];
-
-	if (task->thread < timeline->threads.count)
-		return chrome->tids[task->thread];
-	return task->ns_tid ? task->ns_tid : task->tid;
-}
-
-static void write_field(void *user, const Field *field)
-{
-	Chrome *chrome = user;
-
-	switch (field->kind) {
-	case FIELD_TEXT:
-	case FIELD_ADDRESS:
-		json_key_string(&chrome->json, field->key, field->text);
-		break;
-	case FIELD_NUMBER:
-		json_key_u64(&chrome->json, field->key, field->number);
-		break;
-	case FIELD_TIME:
-		write_time(&chrome->json, field);
-		break;
-	case FIELD_TASK:
-		json_key_u64(&chrome->json, field->key, chrome_task_tid(chrome, field->number));
-		break;
-	}
-}
-
-FieldSink chrome_field_sink(Chrome *chrome)
-{
-	return (FieldSink){
-		.write = write_field,
-		.user = chrome,
-		.timeline = chrome->timeline,
-		.frames = chrome->frames,
-	};
-}
+/* ---- names -------------------------------------------------------------------------------- */
 
 static void write_name(Chrome *chrome, const char *what, uint32_t pid, uint32_t tid,
 		       const char *name)
@@ -195,16 +119,15 @@ static void write_cpu_names(Chrome *chrome, uint64_t *place)
 
 	if (timeline->cpus.count == 0)
 		return;
-	write_name(chrome, "process_name", CHROME_CPUS_PID, CHROME_CPUS_TID, "CPUs");
-	write_position(chrome, "process_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID, *place);
+	write_name(chrome, "process_name", CPUS_PID, CPUS_TID, "CPUs");
+	write_position(chrome, "process_sort_index", CPUS_PID, CPUS_TID, *place);
 	for (size_t i = 0; i < timeline->cpus.count; i++) {
 		_cleanup_free_ char *name = xasprintf("CPU %zu", i);
 
 		if (timeline->cpus.items[i].runs.count == 0)
 			continue;
-		write_name(chrome, "thread_name", CHROME_CPUS_PID, CHROME_CPUS_TID + i, name);
-		write_position(chrome, "thread_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID + i,
-			       (*place)++);
+		write_name(chrome, "thread_name", CPUS_PID, CPUS_TID + i, name);
+		write_position(chrome, "thread_sort_index", CPUS_PID, CPUS_TID + i, (*place)++);
 	}
 }
 
@@ -236,18 +159,85 @@ static void write_names(Chrome *chrome)
 		}
 	}
 	if (timeline->path.track.intervals.count > 0) {
-		write_name(chrome, "process_name", CHROME_PATH_PID, CHROME_PATH_PID,
-			   "Critical path");
-		write_name(chrome, "thread_name", CHROME_PATH_PID, CHROME_PATH_PID,
-			   timeline->path.track.name);
-		write_position(chrome, "process_sort_index", CHROME_PATH_PID, CHROME_PATH_PID,
-			       place++);
+		write_name(chrome, "process_name", PATH_PID, PATH_PID, CRITICAL_PATH);
+		write_name(chrome, "thread_name", PATH_PID, PATH_PID, timeline->path.track.name);
+		write_position(chrome, "process_sort_index", PATH_PID, PATH_PID, place++);
 	}
 	write_cpu_names(chrome, &place);
 	write_device_names(chrome, &place);
 	write_name(chrome, "process_name", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, "System");
 	write_position(chrome, "process_sort_index", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, place);
 	tracks_free(&tracks);
+}
+
+/* ---- rows beside those of threads --------------------------------------------------------- */
+
+static void write_stretch(Chrome *chrome, size_t first, size_t end)
+{
+	const Thread *track = &chrome->timeline->path.track;
+	uint32_t owner = track->owners.items[first];
+	uint64_t from_ns = track->intervals.items[first].start_ns;
+	Json *json = &chrome->json;
+
+	chrome_begin(chrome, "X", critical_path_stretch_name(chrome->timeline, first), PATH_PID,
+		     PATH_PID);
+	json_key_string(json, "cat", CRITICAL_PATH);
+	chrome_key_time(chrome, from_ns);
+	json_key_us(json, "dur", interval_end(track, end - 1) - from_ns);
+	chrome_begin_data(chrome);
+	json_key_u64(json, "tid", chrome->tids[owner]);
+	chrome_end_data(chrome);
+	json_end_object(json);
+}
+
+static void write_path(Chrome *chrome)
+{
+	const Thread *track = &chrome->timeline->path.track;
+
+	for (size_t i = 0, end; i < track->intervals.count; i = end) {
+		end = critical_path_stretch(track, i);
+		if (interval_end(track, end - 1) - track->intervals.items[i].start_ns >=
+		    chrome->fold_ns)
+			write_stretch(chrome, i, end);
+	}
+}
+
+static void write_run(Chrome *chrome, uint32_t cpu, const CpuRun *run, uint64_t end_ns)
+{
+	_cleanup_free_ char *name = cpu_run_text(chrome->timeline, run->task);
+	Json *json = &chrome->json;
+
+	chrome_begin(chrome, "X", name, CPUS_PID, CPUS_TID + cpu);
+	json_key_string(json, "cat", "CPU");
+	chrome_key_time(chrome, run->start_ns);
+	json_key_us(json, "dur", end_ns - run->start_ns);
+	if (run->task != CPU_UNKNOWN) {
+		chrome_begin_data(chrome);
+		json_key_u64(json, "tid", chrome_task_tid(chrome, run->task));
+		chrome_end_data(chrome);
+	}
+	json_end_object(json);
+}
+
+static void write_cpus(Chrome *chrome)
+{
+	const Timeline *timeline = chrome->timeline;
+
+	for (size_t c = 0; c < timeline->cpus.count; c++) {
+		const Cpu *cpu = &timeline->cpus.items[c];
+
+		for (size_t i = 0; i < cpu->runs.count; i++) {
+			const CpuRun *run = &cpu->runs.items[i];
+			uint64_t end_ns = cpu_run_end(timeline, cpu, i);
+
+			if (run->task == CPU_IDLE || end_ns <= run->start_ns)
+				continue;
+			if (end_ns - run->start_ns < chrome->cpu_run_ns)
+				chrome->cpu_runs_hidden++;
+			else
+				write_run(chrome, c, run, end_ns);
+		}
+	}
 }
 
 static void write_end_of_process(Chrome *chrome, const Process *process)
@@ -409,8 +399,8 @@ static void write_events(Chrome *chrome)
 		chrome_write_thread(chrome, &timeline->threads.items[i]);
 		chrome_write_faults(chrome, &timeline->threads.items[i]);
 	}
-	chrome_write_path(chrome);
-	chrome_write_cpus(chrome);
+	write_path(chrome);
+	write_cpus(chrome);
 	chrome_write_requests(chrome);
 	for (size_t i = 0; i < timeline->processes.count; i++)
 		write_end_of_process(chrome, &timeline->processes.items[i]);
@@ -463,19 +453,21 @@ int chrome_write(Output *out, const Timeline *timeline, Frames *frames,
 {
 	uint64_t budget =
 		options && options->slice_budget ? options->slice_budget : CHROME_SLICE_BUDGET;
+	CpuPlan cpus;
 	Chrome chrome = {
 		.json = {.out = out},
 		.timeline = timeline,
 		.frames = frames,
 		.tables = stack_table_new(timeline, frames),
-		.fold_ns = slices_fit(timeline, budget),
+		.fold_ns = chrome_slices_fit(timeline, budget),
 		.fault_ns = fault_fit(timeline, budget / 4),
 		.request_ns = requests_fit(&timeline->requests, budget / 4),
 		.hidden = options ? options->hidden : 0,
-		.cpu_run_ns = chrome_cpu_runs_fit(timeline, budget / 4),
 		.ticks_a_sample = ticks_a_sample(timeline, budget),
 	};
 
+	cpu_plan_fit(&cpus, timeline, 2 * (budget / 4)); /* two rows a run */
+	chrome.cpu_run_ns = cpus.fold_ns;
 	make_ids(&chrome);
 	json_begin_object(&chrome.json);
 	write_events(&chrome);

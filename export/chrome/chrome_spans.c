@@ -3,7 +3,7 @@
  * chrome_spans.c - page faults, requests to block devices, and lost events: asynchronous spans,
  * because they overlap or belong to no thread.
  */
-#include "chrome_private.h"
+#include "chrome_parts.h"
 
 #define PAGE_FAULT "Page fault"
 

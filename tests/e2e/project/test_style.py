@@ -199,8 +199,6 @@ BEGINNINGS = {
     "src/kernel/software_events.h": ("bpf_links_destroy",),
     "src/os/launch.h": ("invoker_",),
     "src/recorder/recorder_private.h": ("recording_",),
-    "export/chrome/chrome_private.h": ("cpu_runs_",),
-    "export/chrome/chrome_slices.h": ("slices_",),
     "export/firefox/firefox_parts.h": ("profile_", "marker_plan_"),
     "export/output/compressor.h": ("compression_",),
     "export/output/json_writer.h": ("utf8_",),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* chrome_private.h - shared by the parts of the writer of Chrome traces; see chrome.h. */
-#ifndef WALLPROF_CHROME_PRIVATE_H
-#define WALLPROF_CHROME_PRIVATE_H
+/* chrome_events.h - the state of the writer of Chrome traces, and what all its events have. */
+#ifndef WALLPROF_CHROME_EVENTS_H
+#define WALLPROF_CHROME_EVENTS_H
 
 #include "event_fields.h"
 #include "json_writer.h"
@@ -12,9 +12,6 @@
 #define CHROME_FIRST_FREE_ID (1u << 30)
 #define CHROME_SYSTEM_PID    (CHROME_FIRST_FREE_ID - 1)
 #define CHROME_DEVICES_PID   (CHROME_FIRST_FREE_ID - 2)
-#define CHROME_PATH_PID	     (CHROME_FIRST_FREE_ID - 3)
-#define CHROME_CPUS_PID	     (CHROME_FIRST_FREE_ID - 4)
-#define CHROME_CPUS_TID	     (3u << 30) /* plus the CPU's number */
 #define CHROME_DEVICES_TID   (1u << 31) /* plus the device's index */
 #define CHROME_EVENTS_LOST   "Events lost"
 #define CHROME_RUNNING	     "Running"
@@ -52,23 +49,5 @@ uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number);
  * chrome is.
  */
 FieldSink chrome_field_sink(Chrome *chrome);
-
-/* chrome_threads.c: slices, states and flows of a thread. */
-void chrome_write_thread(Chrome *chrome, const Thread *thread);
-
-/* chrome_path.c: the critical path, if there is one. */
-void chrome_write_path(Chrome *chrome);
-
-/*
- * chrome_cpus.c: which task had which CPU, if that was recorded. chrome_cpu_runs_fit() returns how
- * short the runs are that are not shown.
- */
-uint64_t chrome_cpu_runs_fit(const Timeline *timeline, uint64_t budget);
-void chrome_write_cpus(Chrome *chrome);
-
-/* chrome_spans.c: spans that overlap: faults of a thread; all requests; lost events. */
-void chrome_write_faults(Chrome *chrome, const Thread *thread);
-void chrome_write_requests(Chrome *chrome);
-void chrome_write_losses(Chrome *chrome);
 
 #endif
