@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "critical_path.h"
-#include "timeline_builder.h"
+#include "timeline.h"
 #include <string.h>
 
 /* The position of the walk: at ns in a thread; the time before ns is not explained yet. */

@@ -1,444 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Takes the records apart. Definitions, settings, losses and totals are kept here; events go to the
- * target that they belong to (timeline_tasks.c) and into its chain (timeline_chain.c).
- *
- * Cost: one map lookup per tid and stack of a record, one interval (32 bytes) per switch side or
- * effective wakeup.
- */
 #include "timeline.h"
-#include "timeline_builder.h"
 #include <string.h>
-
-TimelineBuilder *timeline_builder_new(void)
-{
-	TimelineBuilder *builder = xcalloc(1, sizeof(*builder));
-
-	builder->timeline = xcalloc(1, sizeof(*builder->timeline));
-	builder->timeline->end_ns = NS_NEVER;
-	builder->timeline->command_thread = THREAD_NONE;
-	builder->first_ns = NS_NEVER;
-	return builder;
-}
-
-uint32_t stack_reference(TimelineBuilder *builder, uint64_t id)
-{
-	uint32_t index;
-
-	if (!id)
-		return STACK_NONE;
-	index = map_get(&builder->stack_of_id, id);
-	if (index != MAP_NONE)
-		return index;
-	index = builder->timeline->stacks.count;
-	*vec_push(&builder->timeline->stacks) = (StackDef){.id = id};
-	map_set(&builder->stack_of_id, id, index);
-	return index;
-}
-
-static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
-{
-	Timeline *timeline = builder->timeline;
-	uint32_t index = stack_reference(builder, record->id);
-	StackDef *stack;
-
-	if (index == STACK_NONE ||
-	    record->count > (record->h.len - sizeof(*record)) / sizeof(uint64_t))
-		return;
-	stack = &timeline->stacks.items[index];
-	/*
-	 * The first definition counts, unless the stack was walked again from a copy, which finds
-	 * more.
-	 */
-	if (stack->defined &&
-	    (stack->flags & STACK_FROM_COPY || !(record->h.flags & STACK_FROM_COPY)))
-		return;
-	stack->first = timeline->frames.count;
-	stack->tables_ns = record->tables_ns;
-	stack->count = record->count;
-	stack->result = record->result;
-	stack->flags = record->h.flags;
-	stack->defined = true;
-	for (uint32_t i = 0; i < record->count; i++)
-		*vec_push(&timeline->frames) = record->frames[i];
-}
-
-/*
- * Adds the recording cost of the run that the switch ends; target is NULL for a non-target's run.
- */
-static void add_cost(TimelineBuilder *builder, BuildThread *target, const struct rec_switch *record)
-{
-	uint64_t switch_ns = SWITCH_NS(record->own_in);
-	uint64_t others_ns = SWITCH_RUN_NS(record->own_run);
-
-	/* A thread outside of the filter counts neither as a target nor as outside. */
-	if (!in_window(builder, record->h.ns) || (!target && record->h.flags & SWITCH_PREV))
-		return;
-	if (!target) {
-		builder->timeline->cost_outside_ns += switch_ns + others_ns;
-		return;
-	}
-	target->thread.recording.switches_ns += switch_ns;
-	target->thread.recording.others_ns += others_ns;
-}
-
-/* Adds when the thread was moved to another CPU's queue, in the wait that the switch ends. */
-static void add_move(BuildThread *target, const SwitchSide *side, const struct rec_switch *record)
-{
-	const Interval *last = target->thread.intervals.count ? chain_last(target) : NULL;
-
-	if (last && last->state == STATE_RUNNABLE)
-		*vec_push(&target->thread.queue_moves) = (QueueMove){
-			.start_ns = last->start_ns,
-			.ns = side->ns - MIN(side->ns, SWITCH_NS(record->moved_before)),
-			.cpu = side->cpu,
-			.again = record->parts & SWITCH_MOVED_REPEATEDLY,
-		};
-}
-
-static void add_switch(TimelineBuilder *builder, const struct rec_switch *record)
-{
-	SwitchSide side = {.ns = record->h.ns, .cpu = record->h.cpu};
-	bool preempt = record->h.flags & SWITCH_PREEMPT;
-	BuildThread *target = NULL;
-
-	if (record->h.flags & SWITCH_PREV) {
-		side.tid = record->prev_tid;
-		side.seq = record->prev_seq;
-		side.out = true;
-		side.dead = record->prev_state & 0x80 && !preempt; /* TASK_DEAD */
-		side.cpu_user = record->next_tid;
-		builder->timeline->events += in_window(builder, side.ns);
-		target = tasks_target_switch(builder, &side);
-		if (target)
-			chain_switch_out(builder, target, &side, record);
-	}
-	add_cost(builder, target, record);
-	if (record->h.flags & SWITCH_NEXT) {
-		side.tid = record->next_tid;
-		side.seq = record->next_seq;
-		side.out = side.dead = false;
-		side.cpu_user = record->prev_tid;
-		builder->timeline->events += in_window(builder, side.ns);
-		target = tasks_target_switch(builder, &side);
-		if (target && record->moved_before)
-			add_move(target, &side, record);
-		if (target)
-			chain_switch_in(builder, target, &side);
-	}
-	if (builder->timeline->whole_system)
-		cpus_switch(builder, record);
-	cpus_prove(builder, record);
-}
-
-static void add_waking(TimelineBuilder *builder, const struct rec_waking *record)
-{
-	BuildThread *target;
-
-	builder->timeline->events += in_window(builder, record->h.ns);
-	if (record->h.flags & WAKING_NEW)
-		target = tasks_target_waking_new(builder, record->tid, record->h.ns);
-	else
-		target = tasks_target(builder, record->tid, record->h.ns);
-	chain_waking(builder, target, record);
-}
-
-/* The task that runs at the end has run since the last switch on that CPU. */
-static void add_snapshot(TimelineBuilder *builder, const struct rec_snapshot *record)
-{
-	/* Captures of older versions have no CPU here. */
-	bool has_cpu = timeline_meta(builder->timeline, "cpus_online");
-	uint8_t both = SNAPSHOT_END | SNAPSHOT_ON_CPU;
-
-	if (builder->timeline->whole_system && has_cpu && (record->h.flags & both) == both)
-		cpus_seen(builder, record->task_cpu, record->tid);
-	chain_snapshot(builder, tasks_target(builder, record->tid, record->h.ns), record);
-}
-
-static void add_sample(TimelineBuilder *builder, const struct rec_sample *record)
-{
-	Timeline *timeline = builder->timeline;
-	BuildThread *target;
-
-	if (!in_window(builder, record->h.ns))
-		return;
-	timeline->events++;
-	if (timeline->whole_system)
-		cpus_seen(builder, record->h.cpu, record->tid);
-	target = tasks_target_tick(builder, record->tid, record->h.cpu, record->h.ns);
-	if (!target ||
-	    (target->thread.ticks.count &&
-	     target->thread.ticks.items[target->thread.ticks.count - 1].ns > record->h.ns)) {
-		timeline->orphan_ticks++;
-		return;
-	}
-	*vec_push(&target->thread.ticks) = (Tick){
-		.ns = record->h.ns,
-		.user_stack = stack_reference(builder, record->ustack),
-		.kernel_stack = stack_reference(builder, record->kstack),
-		.user_mode = record->h.flags & SAMPLE_USER,
-	};
-}
-
-/* Clears what was counted before the window. */
-static void start_window(TimelineBuilder *builder, const struct rec_window *record)
-{
-	Timeline *timeline = builder->timeline;
-
-	timeline->start_ns = record->h.ns;
-	timeline->realtime_start_ns = record->realtime_ns;
-	timeline->attached = record->h.flags & WINDOW_ATTACHED;
-	timeline->whole_system = record->h.flags & WINDOW_SYSTEM;
-	builder->start_known = true;
-	filter_window(builder);
-	timeline->events = timeline->orphan_ticks = 0;
-	for (size_t i = 0; i < builder->targets.count; i++) {
-		Thread *thread = &builder->targets.items[i]->thread;
-
-		thread->switch_outs = thread->spurious_wakings = 0;
-		thread->ticks.count = 0;
-	}
-}
-
-static void add_window(TimelineBuilder *builder, const struct rec_window *record)
-{
-	if (record->h.flags & WINDOW_START && !builder->start_known)
-		start_window(builder, record);
-	if (record->h.flags & WINDOW_END && !builder->end_known) {
-		builder->timeline->end_ns = MIN(builder->timeline->end_ns, record->h.ns);
-		builder->recorded_end_ns = record->h.ns;
-		builder->end_known = true;
-	}
-}
-
-static void add_note(TimelineBuilder *builder, const struct rec_note *record)
-{
-	*vec_push(&builder->timeline->notes) = xstrdup(record->text);
-}
-
-static int compare_ranges(const void *a, const void *b)
-{
-	const AddressRange *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
-/* "ffffffffc0123000+1a4 …"; text of another form is not a range. */
-static void set_own_code(Timeline *timeline, char *text)
-{
-	timeline->own_code.count = 0;
-	for (char *word; (word = strsep(&text, " "));) {
-		unsigned long long start;
-		unsigned int size;
-
-		if (sscanf(word, "%llx+%x", &start, &size) == 2 && start + size > start)
-			*vec_push(&timeline->own_code) = (AddressRange){start, start + size};
-	}
-	if (timeline->own_code.count > 1)
-		qsort(timeline->own_code.items, timeline->own_code.count, sizeof(AddressRange),
-		      compare_ranges);
-}
-
-static void add_meta(TimelineBuilder *builder, const struct rec_meta *record)
-{
-	Timeline *timeline = builder->timeline;
-	size_t room = record->h.len - sizeof(*record);
-	const char *equals = memchr(record->text, '=', strnlen(record->text, room));
-	_cleanup_free_ char *key = NULL;
-	char *value;
-	uint32_t index;
-
-	if (!equals)
-		return;
-	key = xasprintf("%.*s", (int)(equals - record->text), record->text);
-	room -= equals + 1 - record->text;
-	value = xasprintf("%.*s", (int)room, equals + 1);
-	if (!strcmp(key, "own-code")) {
-		set_own_code(timeline, value);
-		free(value);
-		return;
-	}
-	index = strings_intern(&timeline->meta_keys, key);
-	if (index == timeline->meta_values.count) {
-		*vec_push(&timeline->meta_values) = value;
-	} else {
-		free(timeline->meta_values.items[index]);
-		timeline->meta_values.items[index] = value;
-	}
-}
-
-static void add_loss(TimelineBuilder *builder, const struct rec_loss *record)
-{
-	struct span span = {MIN(record->from_ns, record->to_ns),
-			    MAX(record->from_ns, record->to_ns)};
-
-	if (record->count > 0)
-		*vec_push(&builder->timeline->losses) = (LossSpan){
-			.kind = record->lost_kind,
-			.cause = record->cause,
-			.cpu = record->h.cpu,
-			.count = record->count,
-			.from_ns = span.from_ns,
-			.to_ns = span.to_ns,
-		};
-	if (record->lost_kind == REC_SWITCH)
-		*vec_push(&builder->lost_switches) = span;
-	else if (record->lost_kind == REC_WAKING)
-		*vec_push(&builder->lost_wakings) = span;
-}
-
-static void add_total(TimelineBuilder *builder, const struct rec_total *record)
-{
-	if (record->counted_kind >= REC_BPF_MAX)
-		return;
-	builder->timeline->totals[record->counted_kind].sent = record->sent;
-	builder->timeline->totals[record->counted_kind].lost = record->lost;
-}
-
-static void add_event(TimelineBuilder *builder, const struct record *record)
-{
-	/* The recorder sends the stack that it found in a stack copy as a record of its own. */
-	if (record->kind == REC_STACK && record->flags & STACK_FROM_COPY)
-		builder->timeline->totals[REC_STACK_COPY].received++;
-	else
-		builder->timeline->totals[record->kind].received++;
-	if (record->kind != REC_STACK) {
-		builder->first_ns = MIN(builder->first_ns, record->ns);
-		builder->last_ns = MAX(builder->last_ns, record->ns);
-	}
-	switch (record->kind) {
-	case REC_SWITCH:
-		return add_switch(builder, (const struct rec_switch *)record);
-	case REC_WAKING:
-		return add_waking(builder, (const struct rec_waking *)record);
-	case REC_TASK:
-		return tasks_task(builder, (const struct rec_task *)record);
-	case REC_EXEC:
-		return tasks_exec(builder, (const struct rec_exec *)record);
-	case REC_EXIT:
-		return tasks_exit(builder, (const struct rec_exit *)record);
-	case REC_STATS:
-		return tasks_stats(builder, (const struct rec_stats *)record);
-	case REC_SNAPSHOT:
-		return add_snapshot(builder, (const struct rec_snapshot *)record);
-	case REC_SAMPLE:
-		return add_sample(builder, (const struct rec_sample *)record);
-	case REC_FAULT:
-		return faults_add(builder, (const struct rec_fault *)record);
-	case REC_INODE:
-		return objects_add_inode(&builder->timeline->objects,
-					 (const struct rec_inode *)record);
-	case REC_SOCKET:
-		return objects_add_socket(&builder->timeline->objects,
-					  (const struct rec_socket *)record);
-	case REC_WATCH:
-		return objects_add_watch(&builder->timeline->objects,
-					 (const struct rec_watch *)record);
-	case REC_FUTEX:
-		return objects_add_futex(&builder->timeline->objects,
-					 (const struct rec_futex *)record);
-	case REC_REQUEST:
-		return requests_add(builder, (const struct rec_request *)record);
-	case REC_STACK:
-		return add_stack(builder, (const struct rec_stack *)record);
-	}
-}
-
-void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
-{
-	if (record->kind < REC_BPF_MAX)
-		return add_event(builder, record);
-	switch (record->kind) {
-	case REC_WATERMARK:
-		/* All events before this moment are known. */
-		builder->last_ns = MAX(builder->last_ns, record->ns);
-		return;
-	case REC_META:
-		return add_meta(builder, (const struct rec_meta *)record);
-	case REC_WINDOW:
-		return add_window(builder, (const struct rec_window *)record);
-	case REC_LOSS:
-		return add_loss(builder, (const struct rec_loss *)record);
-	case REC_TOTAL:
-		return add_total(builder, (const struct rec_total *)record);
-	case REC_DEVICE:
-		return requests_add_device(&builder->timeline->requests,
-					   (const struct rec_device *)record);
-	case REC_NOTE:
-		return add_note(builder, (const struct rec_note *)record);
-	case REC_END:
-		builder->timeline->complete = true;
-	}
-}
-
-/*
- * Adds a note about what is unknown about wakers, because of the kernel or of the wallprof version
- * that made the recording.
- */
-static void note_unknown_wakers(Timeline *timeline)
-{
-	const char *version = timeline_meta(timeline, "version");
-	const char *context = timeline_meta(timeline, "waking-context");
-	char *note = NULL;
-
-	if (version && !context)
-		note = xasprintf(
-			"wallprof %s, which made this recording, reports the thread that a soft "
-			"interrupt interrupted as the waker; on a busy machine wakers and the "
-			"critical path may be wrong",
-			version);
-	else if (context && !strcmp(context, "unknown"))
-		note = xstrdup("this kernel does not distinguish interrupts from tasks; wakers are "
-			       "unknown");
-	else if (context && !strcmp(context, "vectors"))
-		note = xstrdup("kernel addresses are hidden; a thread that a network interrupt "
-			       "interrupted may be reported as the waker");
-	if (note)
-		*vec_push(&timeline->notes) = note;
-}
-
-Timeline *timeline_builder_finish(TimelineBuilder *builder)
-{
-	Timeline *timeline = builder->timeline;
-
-	finish_timeline(builder);
-	note_unknown_wakers(timeline);
-	timeline->cost_known = timeline_meta(timeline, "recording-cost");
-	vec_free(&builder->targets);
-	vec_free(&builder->processes);
-	vec_free(&builder->lost_switches);
-	vec_free(&builder->lost_wakings);
-	vec_free(&builder->last_switches);
-	map_free(&builder->target_of_tid);
-	map_free(&builder->target_of_own_tid);
-	map_free(&builder->process_of_tgid);
-	map_free(&builder->task_of_tid);
-	map_free(&builder->stack_of_id);
-	free(builder);
-	return timeline;
-}
-
-const WakerStack *thread_waker_stack(const Thread *thread, size_t interval)
-{
-	uint64_t ns = thread->intervals.items[interval].start_ns;
-	size_t at = partition_point(middle, thread->waker_stacks.count,
-				    thread->waker_stacks.items[middle].start_ns < ns);
-
-	return at < thread->waker_stacks.count && thread->waker_stacks.items[at].start_ns == ns
-		       ? &thread->waker_stacks.items[at]
-		       : NULL;
-}
-
-const QueueMove *thread_queue_move(const Thread *thread, size_t interval)
-{
-	uint64_t ns = thread->intervals.items[interval].start_ns;
-	size_t at = partition_point(middle, thread->queue_moves.count,
-				    thread->queue_moves.items[middle].start_ns < ns);
-
-	return at < thread->queue_moves.count && thread->queue_moves.items[at].start_ns == ns
-		       ? &thread->queue_moves.items[at]
-		       : NULL;
-}
 
 void thread_free(Thread *thread)
 {
@@ -452,12 +14,6 @@ void thread_free(Thread *thread)
 	vec_free(&thread->waker_stacks);
 	vec_free(&thread->queue_moves);
 	vec_free(&thread->owners);
-}
-
-static void proven_cpu_free(ProvenCpu *cpu)
-{
-	vec_free(&cpu->runs);
-	vec_free(&cpu->taken);
 }
 
 void timeline_free(Timeline *timeline)
@@ -487,8 +43,10 @@ void timeline_free(Timeline *timeline)
 	for (size_t i = 0; i < timeline->cpus.count; i++)
 		vec_free(&timeline->cpus.items[i].runs);
 	vec_free(&timeline->cpus);
-	for (size_t i = 0; i < timeline->proven_cpus.count; i++)
-		proven_cpu_free(&timeline->proven_cpus.items[i]);
+	for (size_t i = 0; i < timeline->proven_cpus.count; i++) {
+		vec_free(&timeline->proven_cpus.items[i].runs);
+		vec_free(&timeline->proven_cpus.items[i].taken);
+	}
 	vec_free(&timeline->proven_cpus);
 	vec_free(&timeline->own_code);
 	vec_free(&timeline->losses);
@@ -496,6 +54,90 @@ void timeline_free(Timeline *timeline)
 		free(timeline->notes.items[i]);
 	vec_free(&timeline->notes);
 	free(timeline);
+}
+
+void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule)
+{
+	Interval *wait = &thread->intervals.items[i];
+	uint64_t ns = interval_end(thread, i) - wait->start_ns;
+
+	thread->reason_ledger[wait->reason] -= ns;
+	thread->reason_ledger[reason] += ns;
+	wait->reason = reason;
+	wait->rule = rule;
+}
+
+/* Returns the object of the call that a wait is in which began at ns. */
+static uint32_t call_object(const Thread *thread, uint64_t ns)
+{
+	size_t next = partition_point(middle, thread->object_waits.count,
+				      thread->object_waits.items[middle].start_ns <= ns);
+
+	if (next > 0 && thread->object_waits.items[next - 1].start_ns == ns)
+		return thread->object_waits.items[next - 1].object;
+	return OBJECT_NONE;
+}
+
+/* Returns the fault at ns, or NULL. */
+static const Fault *fault_at(const Thread *thread, uint64_t ns)
+{
+	size_t next = partition_point(middle, thread->faults.count,
+				      thread->faults.items[middle].end_ns <= ns);
+
+	if (next < thread->faults.count && thread->faults.items[next].start_ns <= ns)
+		return &thread->faults.items[next];
+	return NULL;
+}
+
+uint32_t thread_wait_object(const Thread *thread, size_t interval)
+{
+	const Interval *wait = &thread->intervals.items[interval];
+	const Fault *fault = fault_at(thread, wait->start_ns);
+
+	if (wait->lock)
+		return call_object(thread, wait->start_ns);
+	/*
+	 * The call only uses the program's memory, which may be mapped from another file, or from
+	 * none.
+	 */
+	if (fault)
+		return fault->file;
+	return reason_info[wait->reason].category == CATEGORY_FAULT
+		       ? OBJECT_NONE
+		       : call_object(thread, wait->start_ns);
+}
+
+uint32_t thread_wait_request(const Thread *thread, size_t interval)
+{
+	size_t at = partition_point(middle, thread->request_waits.count,
+				    thread->request_waits.items[middle].interval < interval);
+
+	if (at < thread->request_waits.count &&
+	    thread->request_waits.items[at].interval == interval)
+		return thread->request_waits.items[at].request;
+	return REQUEST_NONE;
+}
+
+const WakerStack *thread_waker_stack(const Thread *thread, size_t interval)
+{
+	uint64_t ns = thread->intervals.items[interval].start_ns;
+	size_t at = partition_point(middle, thread->waker_stacks.count,
+				    thread->waker_stacks.items[middle].start_ns < ns);
+
+	return at < thread->waker_stacks.count && thread->waker_stacks.items[at].start_ns == ns
+		       ? &thread->waker_stacks.items[at]
+		       : NULL;
+}
+
+const QueueMove *thread_queue_move(const Thread *thread, size_t interval)
+{
+	uint64_t ns = thread->intervals.items[interval].start_ns;
+	size_t at = partition_point(middle, thread->queue_moves.count,
+				    thread->queue_moves.items[middle].start_ns < ns);
+
+	return at < thread->queue_moves.count && thread->queue_moves.items[at].start_ns == ns
+		       ? &thread->queue_moves.items[at]
+		       : NULL;
 }
 
 const char *timeline_meta(const Timeline *timeline, const char *key)
@@ -506,6 +148,13 @@ const char *timeline_meta(const Timeline *timeline, const char *key)
 	return NULL;
 }
 
+bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number)
+{
+	const char *text = timeline_meta(timeline, key);
+
+	return text && parse_u64(text, ret_number) == 0;
+}
+
 bool timeline_is_own_code(const Timeline *timeline, uint64_t address)
 {
 	size_t i = partition_point(middle, timeline->own_code.count,
@@ -514,9 +163,16 @@ bool timeline_is_own_code(const Timeline *timeline, uint64_t address)
 	return i < timeline->own_code.count && timeline->own_code.items[i].start <= address;
 }
 
-bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number)
+uint64_t timeline_lost(const Timeline *timeline, uint32_t kind)
 {
-	const char *text = timeline_meta(timeline, key);
+	uint64_t count = 0;
 
-	return text && parse_u64(text, ret_number) == 0;
+	for (size_t i = 0; i < timeline->losses.count; i++) {
+		const LossSpan *loss = &timeline->losses.items[i];
+
+		if (loss->kind == kind && loss->to_ns >= timeline->start_ns &&
+		    loss->from_ns <= timeline->end_ns)
+			count += loss->count;
+	}
+	return count;
 }

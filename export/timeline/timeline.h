@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * timeline.h - what each thread did at each moment, made from a capture.
+ * timeline.h - what each thread did at each moment, made from a capture by timeline_builder.h.
  *
  * It is a pure function of the records and never looks at this machine. For every thread, from its
  * birth (or the start of the window) to its exit (or the end), there is one unbroken chain of
@@ -360,43 +360,13 @@ typedef struct Timeline {
 	uint64_t missed_switches;
 } Timeline;
 
-typedef struct TimelineBuilder TimelineBuilder;
-
-TimelineBuilder *timeline_builder_new(void);
-
-/*
- * The part of a capture to include. The rest is treated as if it had not been recorded: an excluded
- * thread is a non-target, which is still named where a record refers to it.
- */
-typedef struct TimelineFilter {
-	/* Within the recorded window, since its start; to_ns 0: its end. */
-	uint64_t from_ns, to_ns;
-	/*
-	 * Ids and names (fnmatch(3)), separated by commas; NULL: all. A process also matches by the
-	 * last part of its program's path.
-	 */
-	const char *processes, *threads;
-} TimelineFilter;
-
-/*
- * To be called before the first record. The caller keeps the strings until
- * timeline_builder_finish().
- */
-void timeline_builder_filter(TimelineBuilder *builder, const TimelineFilter *filter);
-
-/*
- * Adds a record; they come in order of time (capture_read_sorted). Kinds that the timeline does not
- * need are ignored.
- */
-void timeline_builder_add(TimelineBuilder *builder, const struct record *record);
-
-/*
- * Ends every chain at the end of the window (REC_WINDOW with WINDOW_END, or the last record of a
- * capture that is cut off), adds up the time by state, and frees the builder.
- */
-Timeline *timeline_builder_finish(TimelineBuilder *builder);
-
 void timeline_free(Timeline *timeline);
+
+/* Frees what the thread owns. */
+void thread_free(Thread *thread);
+
+/* Changes the reason of wait i. */
+void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule);
 
 /*
  * Returns the thread with this index, or, for the index after the last thread, the critical path,

@@ -7,7 +7,7 @@
  * number; MARK_UNWOKEN: a wait ended without a wakeup), and timeline_resolve.c resolves it when all
  * losses are known.
  */
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 #include <linux/futex.h>
 
 /*

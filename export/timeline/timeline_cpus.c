@@ -11,7 +11,7 @@
  * snapshot found there. Else it was idle, if the recorder says that it was idle at some time (META
  * cpus_idle).
  */
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 
 #define CPUS_MAX 8192 /* of a kernel for x86-64 */
 

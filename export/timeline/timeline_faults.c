@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Page faults as spans over a thread's chain: which waits lie in one, and which stack it has. */
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 
 void faults_add(TimelineBuilder *builder, const struct rec_fault *record)
 {
@@ -97,17 +97,6 @@ static bool is_io(const Interval *wait)
 
 	return wait->sleep == SLEEP_FOR_DISK || category == CATEGORY_DISK ||
 	       category == CATEGORY_FAULT;
-}
-
-void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule)
-{
-	Interval *wait = &thread->intervals.items[i];
-	uint64_t ns = interval_end(thread, i) - wait->start_ns;
-
-	thread->reason_ledger[wait->reason] -= ns;
-	thread->reason_ledger[reason] += ns;
-	wait->reason = reason;
-	wait->rule = rule;
 }
 
 static void explain_waits(Thread *thread, Fault *fault)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 #include <fnmatch.h>
 #include <string.h>
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * From targets to the timeline's threads and processes: where each ends, which of them lie in the
- * window, and which thread belongs to which process.
+ * window, and which thread belongs to which process. And the losses as they are shown.
  */
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
+#include <string.h>
+
+#define LOSSES_MAX   500
+#define FIRST_GAP_NS (50 * NSEC_PER_MSEC) /* two drains of the recorder */
+#define LAST_GAP_NS  (UINT64_MAX / 4)
 
 static const BuildThread *command_target(const TimelineBuilder *builder)
 {
@@ -342,7 +347,99 @@ static void set_command_thread(Timeline *timeline)
 	}
 }
 
-void finish_timeline(TimelineBuilder *builder)
+/*
+ * The recorder reports a loss for each drain, CPU, kind and cause: a machine that is overloaded for
+ * a minute makes hundreds of thousands, which would leave no room for other markers. So losses of
+ * one kind, cause and CPU that are close to each other are merged. The gap grows until at most
+ * LOSSES_MAX are left. Unknown intervals are resolved before this, by each single loss.
+ */
+static int by_origin(const LossSpan *x, const LossSpan *y)
+{
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->cause != y->cause)
+		return x->cause < y->cause ? -1 : 1;
+	return (x->cpu > y->cpu) - (x->cpu < y->cpu);
+}
+
+static int compare_origins(const void *a, const void *b)
+{
+	const LossSpan *x = a, *y = b;
+	int order = by_origin(x, y);
+
+	return order ? order : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	const LossSpan *x = a, *y = b;
+
+	if (x->from_ns != y->from_ns)
+		return x->from_ns < y->from_ns ? -1 : 1;
+	return compare_origins(a, b);
+}
+
+/* Merges spans that are no farther apart than the gap; they are sorted by origin and time. */
+static size_t merge(LossSpan *spans, size_t count, uint64_t gap_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 1; i < count; i++) {
+		LossSpan *last = &spans[kept];
+
+		if (by_origin(last, &spans[i]) || spans[i].from_ns > last->to_ns + gap_ns) {
+			spans[++kept] = spans[i];
+			continue;
+		}
+		last->count += spans[i].count;
+		last->to_ns = MAX(last->to_ns, spans[i].to_ns);
+	}
+	return count ? kept + 1 : 0;
+}
+
+void losses_finish(Timeline *timeline)
+{
+	LossSpan *spans = timeline->losses.items;
+	size_t count = timeline->losses.count;
+
+	if (count > LOSSES_MAX) {
+		qsort(spans, count, sizeof(*spans), compare_origins);
+		for (uint64_t gap_ns = FIRST_GAP_NS; count > LOSSES_MAX && gap_ns < LAST_GAP_NS;
+		     gap_ns *= 2)
+			count = merge(spans, count, gap_ns);
+		qsort(spans, count, sizeof(*spans), compare_times);
+		timeline->losses.count = count;
+	}
+}
+
+/*
+ * Adds a note about what is unknown about wakers, because of the kernel or of the wallprof version
+ * that made the recording.
+ */
+static void note_unknown_wakers(Timeline *timeline)
+{
+	const char *version = timeline_meta(timeline, "version");
+	const char *context = timeline_meta(timeline, "waking-context");
+	char *note = NULL;
+
+	if (version && !context)
+		note = xasprintf(
+			"wallprof %s, which made this recording, reports the thread that a soft "
+			"interrupt interrupted as the waker; on a busy machine wakers and the "
+			"critical path may be wrong",
+			version);
+	else if (context && !strcmp(context, "unknown"))
+		note = xstrdup("this kernel does not distinguish interrupts from tasks; wakers are "
+			       "unknown");
+	else if (context && !strcmp(context, "vectors"))
+		note = xstrdup("kernel addresses are hidden; a thread that a network interrupt "
+			       "interrupted may be reported as the waker");
+	if (note)
+		*vec_push(&timeline->notes) = note;
+}
+
+/* Closes all chains and moves the result into builder->timeline. */
+static void finish_timeline(TimelineBuilder *builder)
 {
 	_cleanup_free_ uint32_t *numbers = xmalloc(builder->targets.count * sizeof(*numbers));
 
@@ -360,4 +457,25 @@ void finish_timeline(TimelineBuilder *builder)
 	objects_finish(builder->timeline);
 	for (size_t i = 0; i < builder->targets.count; i++)
 		target_free(builder->targets.items[i]);
+}
+
+Timeline *timeline_builder_finish(TimelineBuilder *builder)
+{
+	Timeline *timeline = builder->timeline;
+
+	finish_timeline(builder);
+	note_unknown_wakers(timeline);
+	timeline->cost_known = timeline_meta(timeline, "recording-cost");
+	vec_free(&builder->targets);
+	vec_free(&builder->processes);
+	vec_free(&builder->lost_switches);
+	vec_free(&builder->lost_wakings);
+	vec_free(&builder->last_switches);
+	map_free(&builder->target_of_tid);
+	map_free(&builder->target_of_own_tid);
+	map_free(&builder->process_of_tgid);
+	map_free(&builder->task_of_tid);
+	map_free(&builder->stack_of_id);
+	free(builder);
+	return timeline;
 }

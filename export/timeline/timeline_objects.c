@@ -4,7 +4,7 @@
  * and sockets with the processes at their ends.
  */
 #include "object_text.h"
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 #include <inttypes.h>
 #include <sys/socket.h>
 

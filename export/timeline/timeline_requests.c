@@ -9,7 +9,7 @@
  * wait or, if there is none (a driver that completes in a thread of its own), what completed last
  * on that CPU.
  */
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 
 /*
  * The longest time to wake all threads that wait for the pages of one request, except on a slow
@@ -89,48 +89,6 @@ static void find_thread(Timeline *timeline, uint32_t number)
 		return;
 	request->thread = place;
 	*vec_push(&thread->requests) = number;
-}
-
-/* ---- the file of a wait -------------------------------------------------------------------- */
-
-/* Returns the object of the call that a wait is in which began at ns. */
-static uint32_t call_object(const Thread *thread, uint64_t ns)
-{
-	size_t next = partition_point(middle, thread->object_waits.count,
-				      thread->object_waits.items[middle].start_ns <= ns);
-
-	if (next > 0 && thread->object_waits.items[next - 1].start_ns == ns)
-		return thread->object_waits.items[next - 1].object;
-	return OBJECT_NONE;
-}
-
-/* Returns the fault at ns, or NULL. */
-static const Fault *fault_at(const Thread *thread, uint64_t ns)
-{
-	size_t next = partition_point(middle, thread->faults.count,
-				      thread->faults.items[middle].end_ns <= ns);
-
-	if (next < thread->faults.count && thread->faults.items[next].start_ns <= ns)
-		return &thread->faults.items[next];
-	return NULL;
-}
-
-uint32_t thread_wait_object(const Thread *thread, size_t interval)
-{
-	const Interval *wait = &thread->intervals.items[interval];
-	const Fault *fault = fault_at(thread, wait->start_ns);
-
-	if (wait->lock)
-		return call_object(thread, wait->start_ns);
-	/*
-	 * The call only uses the program's memory, which may be mapped from another file, or from
-	 * none.
-	 */
-	if (fault)
-		return fault->file;
-	return reason_info[wait->reason].category == CATEGORY_FAULT
-		       ? OBJECT_NONE
-		       : call_object(thread, wait->start_ns);
 }
 
 /* ---- waits that requests ended ----------------------------------------------------------- */
@@ -364,15 +322,4 @@ void requests_finish(Timeline *timeline)
 		explain_faults(timeline, &timeline->threads.items[i]);
 	}
 	completions_free(&completions);
-}
-
-uint32_t thread_wait_request(const Thread *thread, size_t interval)
-{
-	size_t at = partition_point(middle, thread->request_waits.count,
-				    thread->request_waits.items[middle].interval < interval);
-
-	if (at < thread->request_waits.count &&
-	    thread->request_waits.items[at].interval == interval)
-		return thread->request_waits.items[at].request;
-	return REQUEST_NONE;
 }

@@ -5,7 +5,7 @@
  * It works in place, front to back: a mark takes the room of one interval and leaves at most one,
  * of STATE_UNKNOWN.
  */
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 
 /* ---- spans of loss -------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
  * the record of a birth may be lost. Switch records have a sequence number, which identifies the
  * thread where the tid does not.
  */
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 #include <string.h>
 
 /* The final accounts come with the final switch; those of the tid's next owner come later. */

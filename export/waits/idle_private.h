@@ -6,7 +6,7 @@
 #ifndef WALLPROF_IDLE_PRIVATE_H
 #define WALLPROF_IDLE_PRIVATE_H
 
-#include "timeline_builder.h"
+#include "timeline.h"
 
 enum ending {
 	ENDING_UNKNOWN, /* the waker was not recorded */

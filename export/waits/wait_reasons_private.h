@@ -8,7 +8,7 @@
 
 #include "futex_kinds.h"
 #include "kernel_rules.h"
-#include "timeline_builder.h"
+#include "timeline.h"
 #include "wait_reasons.h"
 
 /* What the functions of one kernel stack say about a wait. */

@@ -12,6 +12,7 @@
 #include "signals.h"
 #include "sources.h"
 #include "symbols.h"
+#include "timeline_builder.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

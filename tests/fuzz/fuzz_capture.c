@@ -9,7 +9,7 @@
 #include "frames.h"
 #include "fuzz.h"
 #include "record_info.h"
-#include "timeline.h"
+#include "timeline_builder.h"
 
 typedef struct Loaded {
 	Timeline *timeline;

@@ -8,7 +8,7 @@
 #include "fuzz.h"
 #include "report.h"
 #include "report_sections.h"
-#include "timeline.h"
+#include "timeline_builder.h"
 
 static void write_formats(const Timeline *timeline, Frames *frames)
 {

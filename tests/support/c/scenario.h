@@ -11,7 +11,7 @@
 #ifndef WALLPROF_SCENARIO_H
 #define WALLPROF_SCENARIO_H
 
-#include "timeline.h"
+#include "timeline_builder.h"
 
 #define SCENARIO_THREADS 96
 #define SCENARIO_LENGTH	 200

@@ -5,7 +5,7 @@
  */
 #include "flight_carry.h"
 #include "make_record.h"
-#include "timeline.h"
+#include "timeline_builder.h"
 #include <setjmp.h>
 /* cmocka.h wants the above. */
 #include <cmocka.h>

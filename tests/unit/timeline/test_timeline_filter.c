@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which threads a timeline has: selected ones, kernel threads, and the users of each CPU. */
 #include "scenario.h"
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>

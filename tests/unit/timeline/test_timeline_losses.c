@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which losses are reported, when there are very many; what is unknown because of them. */
 #include "scenario.h"
-#include "timeline_builder.h"
+#include "timeline_builder_private.h"
 #include <setjmp.h>
 /* cmocka.h wants the above. */
 #include <cmocka.h>
