@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "fault_fields.h"
-#include "threshold_fit.h"
 
 static bool is_of_file(const Fault *fault)
 {
@@ -138,5 +137,5 @@ static uint64_t count_rows(const void *timeline, uint64_t least_ns, uint64_t *re
 
 uint64_t fault_fit(const Timeline *timeline, uint64_t budget)
 {
-	return threshold_fit_rows(count_rows, timeline, budget);
+	return requests_fit_rows(count_rows, timeline, budget);
 }

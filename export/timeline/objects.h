@@ -105,6 +105,18 @@ static inline uint32_t objects_alike(const Objects *objects, uint32_t object)
 }
 
 /*
+ * Returns "tcp 10.0.0.1:4711 → 10.0.0.2:80", "tcp listening on [::]:80", "udp 0.0.0.0:53", "unix
+ * /run/x.sock" or "unix:[123]". The caller frees it.
+ */
+char *object_socket_text(const struct rec_socket *socket);
+
+/*
+ * Returns "io_uring of …" or "epoll of tcp listening on 0.0.0.0:80, pipe:[7] and 3 more". The
+ * caller frees it. It refers to objects.
+ */
+char *object_watch_text(Objects *objects, const struct rec_watch *watch);
+
+/*
  * Writes the members "object", its name, and "object_kind": "file", "pipe", …; both are null for
  * OBJECT_NONE.
  */

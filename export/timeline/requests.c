@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "requests.h"
-#include "threshold_fit.h"
 #include <stdio.h>
 #include <string.h>
+
+#define LEAST_START_NS 1000
+#define LEAST_MAX_NS   (UINT64_MAX / 4)
 
 /*
  * include/linux/blk_types.h, the same from 6.1 to 7.3, except that zone append was 13 before 6.8,
@@ -233,6 +235,18 @@ uint64_t requests_count(const Requests *requests, uint64_t least_ns, uint64_t *r
 	return count;
 }
 
+uint64_t requests_fit_rows(CountRows count, const void *user, uint64_t budget)
+{
+	uint64_t least_ns = 0, others;
+
+	while (count(user, least_ns, &others) > budget) {
+		if (least_ns > LEAST_MAX_NS)
+			return UINT64_MAX;
+		least_ns = least_ns ? 2 * least_ns : LEAST_START_NS;
+	}
+	return least_ns;
+}
+
 static uint64_t count_rows(const void *requests, uint64_t least_ns, uint64_t *ret_others)
 {
 	return requests_count(requests, least_ns, ret_others);
@@ -240,7 +254,7 @@ static uint64_t count_rows(const void *requests, uint64_t least_ns, uint64_t *re
 
 uint64_t requests_fit(const Requests *requests, uint64_t budget)
 {
-	return threshold_fit_rows(count_rows, requests, budget);
+	return requests_fit_rows(count_rows, requests, budget);
 }
 
 const char *request_origin(const Request *request)

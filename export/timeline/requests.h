@@ -98,8 +98,20 @@ char *request_status_text(const Request *request);
  * one for the thread, if it is in the timeline. ret_others: how many rows the others would need.
  */
 uint64_t requests_count(const Requests *requests, uint64_t least_ns, uint64_t *ret_others);
-/* Returns the shortest duration (ns) of requests that have rows; see threshold_fit_rows(). */
+/* Returns the shortest duration (ns) of requests that have rows; see requests_fit_rows(). */
 uint64_t requests_fit(const Requests *requests, uint64_t budget);
+
+/*
+ * Returns how many rows the items need that took least_ns or longer; ret_others: how many the
+ * others would need.
+ */
+typedef uint64_t (*CountRows)(const void *user, uint64_t least_ns, uint64_t *ret_others);
+
+/*
+ * Returns a time (ns) such that the items that took at least this long need no more rows than the
+ * budget. 0 if all fit; UINT64_MAX (nothing is shown) if even the longest ones would be too many.
+ */
+uint64_t requests_fit_rows(CountRows count, const void *user, uint64_t budget);
 
 /* Returns whose it is: "direct", "on behalf", …. Static. */
 const char *request_origin(const Request *request);

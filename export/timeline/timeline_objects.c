@@ -3,7 +3,6 @@
  * The objects of waits by their system calls; and, when all records are read, the names of pipes
  * and sockets with the processes at their ends.
  */
-#include "object_text.h"
 #include "timeline_builder_private.h"
 #include <inttypes.h>
 #include <sys/socket.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What waits are for, and what that is called. */
 #include "make_record.h"
-#include "object_text.h"
 #include "scenario.h"
 #include "wait_fields.h"
 #include <setjmp.h>
