@@ -367,7 +367,7 @@ static void write_stack_frames(Chrome *chrome)
 	char number[FORMAT_MAX];
 
 	json_key_object(json, "stackFrames");
-	for (uint32_t i = 0; i < stack_table_stack_count(chrome->tables); i++) {
+	for (uint32_t i = 0; i < chrome->tables->stacks.count; i++) {
 		uint32_t prefix = stack_table_stack_prefix(chrome->tables, i);
 		const char *library = stack_table_leaf_library(chrome->tables, i);
 

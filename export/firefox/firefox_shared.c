@@ -4,7 +4,6 @@
  * columns of equal length.
  */
 #include "firefox_parts.h"
-#include "stack_table_rows.h"
 #include "text.h"
 
 #define NONE	      UINT32_MAX
@@ -126,7 +125,7 @@ static void write_natives(Json *json, const StackTable *tables)
 static void write_text(Json *json, const Frames *frames, const SourceRow *row)
 {
 	const SourceText *text =
-		source_texts_find(&frames->texts, strings_get(&frames->strings, row->path));
+		frames_source_text(frames, strings_get(&frames->strings, row->path));
 
 	if (text)
 		json_text(json, text->text, text->size);

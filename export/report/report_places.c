@@ -44,7 +44,7 @@ void report_places_add(Places *places, uint32_t thread)
 
 void report_places_add_all(Places *places)
 {
-	const Timeline *timeline = stack_table_timeline(places->tables);
+	const Timeline *timeline = places->tables->timeline;
 
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		report_places_add(places, i);

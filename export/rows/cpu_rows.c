@@ -114,7 +114,7 @@ static void show_run(CpuWalk *walk, uint32_t task, uint64_t start_ns, uint64_t e
 void cpu_rows_walk(StackTable *tables, const CpuPlan *plan, uint32_t cpu, RowVisitor visit,
 		   void *user)
 {
-	const Timeline *timeline = stack_table_timeline(tables);
+	const Timeline *timeline = tables->timeline;
 	const Cpu *runs = &timeline->cpus.items[cpu];
 	CpuWalk walk = {
 		.tables = tables,

@@ -133,7 +133,7 @@ static void count_row(void *user, const Row *row)
 
 static uint64_t count_rows(StackTable *tables, const RowPlan *plan)
 {
-	const Timeline *timeline = stack_table_timeline(tables);
+	const Timeline *timeline = tables->timeline;
 	uint64_t rows = 0;
 
 	for (size_t i = 0; i < timeline_track_count(timeline); i++)
@@ -147,7 +147,7 @@ static uint64_t count_rows(StackTable *tables, const RowPlan *plan)
  */
 void row_plan_fit(RowPlan *plan, StackTable *tables, uint64_t budget)
 {
-	const Timeline *timeline = stack_table_timeline(tables);
+	const Timeline *timeline = tables->timeline;
 	uint64_t window = timeline->end_ns - timeline->start_ns;
 	uint64_t fillers = estimate(plan, timeline);
 

@@ -549,7 +549,7 @@ static void walk_hidden(Walk *walk, size_t i)
 void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
 		      RowVisitor visit, void *user)
 {
-	const Timeline *timeline = stack_table_timeline(tables);
+	const Timeline *timeline = tables->timeline;
 	Walk walk = {
 		.tables = tables,
 		.timeline = timeline,

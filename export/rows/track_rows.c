@@ -40,7 +40,7 @@ static void add_gap(Adding *adding, StackTable *tables, uint64_t from_ns, uint64
 void track_rows_make(TrackRows *rows, StackTable *tables, const RowPlan *plan, const CpuPlan *cpus,
 		     const Track *track, bool with_cpu_use)
 {
-	const Timeline *timeline = stack_table_timeline(tables);
+	const Timeline *timeline = tables->timeline;
 	Adding adding = {.rows = rows, .with_cpu_use = with_cpu_use};
 
 	rows->stacks.count = rows->ns.count = rows->weight_ns.count = rows->running_ns.count = 0;

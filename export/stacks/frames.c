@@ -50,7 +50,10 @@ void frames_free(Frames *frames)
 	free(private);
 	address_spaces_free(frames->spaces);
 	strings_free(&frames->strings);
-	source_texts_free(&frames->texts);
+	for (size_t i = 0; i < frames->texts.count; i++)
+		free(frames->texts.items[i].text);
+	vec_free(&frames->texts);
+	strings_free(&frames->text_paths);
 	vec_free(&frames->libraries);
 	vec_free(&frames->list);
 	free(frames);
@@ -78,14 +81,34 @@ static void add_symbol(struct FramesPrivate *private, const struct rec_symbol *s
 	*vec_push(&private->symbols) = copy;
 }
 
+/* Copies a record that capture_check() has verified. Of several with one path the first counts. */
+static void add_source(Frames *frames, const struct rec_source *source)
+{
+	SourceText text = {.size = source->text_size};
+
+	if (strings_intern(&frames->text_paths, source->data) < frames->texts.count)
+		return;
+	text.text = xmalloc(text.size + 1);
+	memcpy(text.text, source->data + strlen(source->data) + 1, text.size);
+	text.text[text.size] = '\0';
+	*vec_push(&frames->texts) = text;
+}
+
 void frames_add(Frames *frames, const struct record *record)
 {
 	if (record->kind == REC_SYMBOL)
 		add_symbol(frames->private, (const struct rec_symbol *)record);
 	else if (record->kind == REC_SOURCE)
-		source_texts_add(&frames->texts, (const struct rec_source *)record);
+		add_source(frames, (const struct rec_source *)record);
 	else
 		address_spaces_add(frames->spaces, record);
+}
+
+const SourceText *frames_source_text(const Frames *frames, const char *path)
+{
+	uint32_t number = strings_find(&frames->text_paths, path);
+
+	return number == MAP_NONE ? NULL : &frames->texts.items[number];
 }
 
 /* ---- libraries ------------------------------------------------------------ */

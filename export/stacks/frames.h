@@ -10,7 +10,6 @@
 
 #include "address_space.h"
 #include "labels.h"
-#include "source_texts.h"
 #include "timeline.h"
 
 #define LIBRARY_NONE UINT32_MAX
@@ -43,12 +42,20 @@ typedef struct Frame {
 	bool nameless;
 } Frame;
 
+/* A source file that the capture contains. */
+typedef struct SourceText {
+	/* Any bytes, and a NUL that is not counted. */
+	char *text;
+	size_t size;
+} SourceText;
+
 typedef struct Frames {
 	AddressSpaces *spaces;
 	Strings strings;
 	VEC(Library) libraries;
 	VEC(Frame) list; /* interned */
-	SourceTexts texts;
+	Strings text_paths;
+	VEC(SourceText) texts; /* index = number of the path */
 	struct FramesPrivate *private;
 } Frames;
 
@@ -94,6 +101,9 @@ typedef struct Variable {
 /* Finds what lies at avma in ns_tgid at ns; false: nothing that has a name. */
 bool frames_variable(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma,
 		     Variable *ret_variable);
+
+/* Returns the text of the source file with this path, byte for byte, or NULL. */
+const SourceText *frames_source_text(const Frames *frames, const char *path);
 
 /* A pseudo frame: no library, no address (list[i].address == UINT64_MAX). */
 uint32_t frames_pseudo(Frames *frames, const char *name);
