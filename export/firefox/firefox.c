@@ -66,20 +66,20 @@ int firefox_write(Output *out, const Timeline *timeline, Frames *frames,
 		.json = {.out = out},
 		.timeline = timeline,
 		.frames = frames,
-		.options = options ? options : &defaults,
 		.tables = stack_table_new(timeline, frames),
 	};
-	uint64_t row_budget = profile.options->row_budget, marker_budget;
+	uint64_t row_budget;
 
-	marker_budget = profile.options->marker_budget;
+	options = options ? options : &defaults;
+	row_budget = options->row_budget ? options->row_budget : FIREFOX_ROW_BUDGET;
+	profile.cpu_graph = options->cpu_graph;
 	tracks_init(&profile.tracks, timeline);
 	row_plan_init(&profile.rows, timeline, ROW_STEP_NS);
-	row_budget = row_budget ? row_budget : FIREFOX_ROW_BUDGET;
-	profile.rows.hidden = profile.options->hidden;
-	row_plan_fit(&profile.rows, profile.tables, row_budget);
+	profile.rows.hidden = options->hidden;
+	sample_rows_fit(&profile.rows, profile.tables, row_budget);
 	cpu_plan_fit(&profile.cpus, timeline, row_budget / CPU_ROWS_PART);
 	marker_plan_fit(&profile.markers, timeline,
-			marker_budget ? marker_budget : FIREFOX_MARKER_BUDGET);
+			options->marker_budget ? options->marker_budget : FIREFOX_MARKER_BUDGET);
 	write_profile(&profile);
 	track_rows_free(&profile.track_rows);
 	row_plan_free(&profile.rows);

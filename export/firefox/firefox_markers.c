@@ -175,7 +175,7 @@ static uint64_t walk_device(Profile *profile, uint32_t device, MarkerVisitor vis
 
 static bool is_hidden(const Profile *profile, enum thread_state state)
 {
-	return profile->options->hidden >> state & 1;
+	return profile->rows.hidden >> state & 1;
 }
 
 static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane,

@@ -4,11 +4,9 @@
 #define WALLPROF_FIREFOX_PARTS_H
 
 #include "cpu_rows.h"
-#include "firefox.h"
 #include "json_writer.h"
 #include "sample_rows.h"
 #include "stack_table.h"
-#include "track_rows.h"
 #include "tracks.h"
 
 /* Waits, faults and unknown intervals below threshold_ns have no marker. */
@@ -18,16 +16,28 @@ typedef struct MarkerPlan {
 	uint64_t hidden_faults, hidden_requests;
 } MarkerPlan;
 
+/*
+ * The rows of a track, as columns. They are made once, and each column of the profile is written
+ * from them.
+ */
+typedef struct TrackRows {
+	VEC(uint32_t) stacks; /* stackTable */
+	VEC(uint64_t) ns;     /* CLOCK_MONOTONIC; never decreases */
+	VEC(uint64_t) weight_ns;
+	/* The track's running time up to ns; empty unless the CPU use is shown. */
+	VEC(uint64_t) running_ns;
+} TrackRows;
+
 typedef struct Profile {
 	Json json;
 	const Timeline *timeline;
 	Frames *frames;
-	const FirefoxOptions *options;
+	bool cpu_graph; /* see FirefoxOptions */
 	StackTable *tables;
 	Tracks tracks;
 	RowPlan rows;
 	CpuPlan cpus;
-	TrackRows track_rows; /* of the track that is being written */
+	TrackRows track_rows; /* of the track that is being written; its memory is reused */
 	MarkerPlan markers;
 } Profile;
 
@@ -35,6 +45,7 @@ typedef struct Profile {
 void profile_write_meta(Profile *profile);
 
 /* firefox_samples.c: the member "samples" of a track. */
+void track_rows_free(TrackRows *rows);
 void profile_write_samples(Profile *profile, const Track *track);
 
 /* firefox_markers.c: the markers' schemas, and the member "markers" of a track. */

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * row_plan.c - cuts the intervals of a thread into bands, and finds how densely rows can be laid in
- * them within the budget.
+ * row_plan.c - cuts the intervals of a thread into bands, and estimates how many rows a plan has.
  */
-#include "sample_rows_private.h"
+#include "row_plan.h"
 
 /* A wait has a row every 1/100 of it, and none closer than the plan's step. */
 #define WAIT_PARTS 100
 /*
- * A stretch off the CPU that is this long has so many rows that any 5 % of it contain one: to the
- * user a wait is the whole stretch, including the time between wakeup and switch-in.
+ * A stretch off the CPU that is this long has so many rows (ROW_LONG_PARTS) that any 5 % of it
+ * contain one: to the user a wait is the whole stretch, including the time between wakeup and
+ * switch-in.
  */
 #define LONG_WAIT_NS (10 * NSEC_PER_MSEC)
-#define LONG_PARTS   25
 
 uint64_t row_stretch_length(const Thread *thread, size_t i, Stretch *stretch)
 {
@@ -35,13 +34,11 @@ uint64_t row_wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step)
 	step = MAX(duration / WAIT_PARTS, step);
 	/* An interval that is long itself must meet this condition by itself, too. */
 	if (duration >= LONG_WAIT_NS)
-		step = MIN(step, duration / LONG_PARTS);
+		step = MIN(step, duration / ROW_LONG_PARTS);
 	else if (stretch_ns >= LONG_WAIT_NS)
-		step = MIN(step, stretch_ns / LONG_PARTS);
+		step = MIN(step, stretch_ns / ROW_LONG_PARTS);
 	return duration / step + (duration % step > 0);
 }
-
-/* ---- the plan --------------------------------------------------------------- */
 
 void row_plan_init(RowPlan *plan, const Timeline *timeline, uint64_t step_ns)
 {
@@ -107,8 +104,7 @@ static uint64_t estimate_intervals(RowPlan *plan, const Thread *thread, size_t n
 	return fillers;
 }
 
-/* Counts rows under the plan; returns how many of them are fillers. */
-static uint64_t estimate(RowPlan *plan, const Timeline *timeline)
+uint64_t row_plan_estimate(RowPlan *plan, const Timeline *timeline)
 {
 	uint64_t fillers = 0;
 
@@ -123,47 +119,4 @@ static uint64_t estimate(RowPlan *plan, const Timeline *timeline)
 	if (plan->fold_ns > 0)
 		plan->rows += 2 * (plan->folded_ns / plan->fold_ns);
 	return fillers;
-}
-
-static void count_row(void *user, const Row *row)
-{
-	(void)row;
-	++*(uint64_t *)user;
-}
-
-static uint64_t count_rows(StackTable *tables, const RowPlan *plan)
-{
-	const Timeline *timeline = tables->timeline;
-	uint64_t rows = 0;
-
-	for (size_t i = 0; i < timeline_track_count(timeline); i++)
-		sample_rows_walk(tables, plan, i, false, count_row, &rows);
-	return rows;
-}
-
-/*
- * Reduces fillers first, until they are few or only those of long waits are left; then folds short
- * intervals, below a limit that doubles.
- */
-void row_plan_fit(RowPlan *plan, StackTable *tables, uint64_t budget)
-{
-	const Timeline *timeline = tables->timeline;
-	uint64_t window = timeline->end_ns - timeline->start_ns;
-	uint64_t fillers = estimate(plan, timeline);
-
-	while (plan->rows > budget && fillers > budget / 10 &&
-	       plan->step_ns < window / LONG_PARTS) {
-		plan->step_ns *= 2;
-		fillers = estimate(plan, timeline);
-	}
-	while (plan->rows > budget && plan->fold_ns < window) {
-		plan->fold_ns = plan->fold_ns ? plan->fold_ns * 2 : ROW_SHORT_NS;
-		estimate(plan, timeline);
-		/*
-		 * The estimate does not include the rows for what is left of each stack at a
-		 * thread's end.
-		 */
-		if (plan->rows <= budget)
-			plan->rows = count_rows(tables, plan);
-	}
 }

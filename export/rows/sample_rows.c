@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "sample_rows.h"
 #include "recording_cost.h"
-#include "sample_rows_private.h"
 #include "wait_fields.h"
 
 /*
@@ -575,4 +575,47 @@ void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, 
 			walk_wait(&walk, i);
 	}
 	end_folds(&walk);
+}
+
+static void count_row(void *user, const Row *row)
+{
+	(void)row;
+	++*(uint64_t *)user;
+}
+
+static uint64_t count_rows(StackTable *tables, const RowPlan *plan)
+{
+	const Timeline *timeline = tables->timeline;
+	uint64_t rows = 0;
+
+	for (size_t i = 0; i < timeline_track_count(timeline); i++)
+		sample_rows_walk(tables, plan, i, false, count_row, &rows);
+	return rows;
+}
+
+/*
+ * Reduces fillers first, until they are few or only those of long waits are left; then folds short
+ * intervals, below a limit that doubles.
+ */
+void sample_rows_fit(RowPlan *plan, StackTable *tables, uint64_t budget)
+{
+	const Timeline *timeline = tables->timeline;
+	uint64_t window = timeline->end_ns - timeline->start_ns;
+	uint64_t fillers = row_plan_estimate(plan, timeline);
+
+	while (plan->rows > budget && fillers > budget / 10 &&
+	       plan->step_ns < window / ROW_LONG_PARTS) {
+		plan->step_ns *= 2;
+		fillers = row_plan_estimate(plan, timeline);
+	}
+	while (plan->rows > budget && plan->fold_ns < window) {
+		plan->fold_ns = plan->fold_ns ? plan->fold_ns * 2 : ROW_SHORT_NS;
+		row_plan_estimate(plan, timeline);
+		/*
+		 * The estimate does not include the rows for what is left of each stack at a
+		 * thread's end.
+		 */
+		if (plan->rows <= budget)
+			plan->rows = count_rows(tables, plan);
+	}
 }

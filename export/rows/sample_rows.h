@@ -2,14 +2,13 @@
 /*
  * sample_rows.h - the sample rows of a thread.
  *
- * A walk through the intervals passes row after row to the caller; track_rows.h stores those of one
- * track.
+ * A walk through the intervals passes row after row to the caller.
  */
 #ifndef WALLPROF_SAMPLE_ROWS_H
 #define WALLPROF_SAMPLE_ROWS_H
 
+#include "row_plan.h"
 #include "stack_table.h"
-#include "tick_weights.h"
 
 typedef struct Row {
 	uint64_t ns; /* CLOCK_MONOTONIC; never decreases within a thread */
@@ -20,27 +19,8 @@ typedef struct Row {
 
 typedef void (*RowVisitor)(void *user, const Row *row);
 
-/*
- * How densely rows are laid, so that a profile keeps to its budget of rows. Intervals shorter than
- * fold_ns have no rows of their own: their weight is added up per thread and stack and gets a row
- * when it reaches fold_ns, and their time is painted in stretches of at least about that length. So
- * weights stay exact and the track's totals right.
- */
-typedef struct RowPlan {
-	/* The least distance between rows of a wait under 10 ms. */
-	uint64_t step_ns;
-	uint64_t fold_ns;	    /* 0: nothing is folded */
-	uint64_t rows;		    /* estimated; exact if nothing is folded */
-	uint64_t folded, folded_ns; /* intervals */
-	uint32_t hidden;	    /* states (1 << enum thread_state) with no weight */
-	TickEnd *tick_ends;	    /* of each thread */
-} RowPlan;
-
-/* step_ns 0: a wait has only the rows at its ends. */
-void row_plan_init(RowPlan *plan, const Timeline *timeline, uint64_t step_ns);
-/* Returns the densest plan that keeps to the budget. */
-void row_plan_fit(RowPlan *plan, StackTable *tables, uint64_t budget);
-void row_plan_free(RowPlan *plan);
+/* Makes the plan the densest one that keeps to the budget. */
+void sample_rows_fit(RowPlan *plan, StackTable *tables, uint64_t budget);
 
 /*
  * Passes the rows of one thread or the critical path (timeline_track()) to the visitor, in order of
