@@ -2,7 +2,6 @@
 #include "analysis.h"
 #include "cpu_users.h"
 #include "critical_path.h"
-#include "futex_names.h"
 #include "idle.h"
 #include "recording_cost.h"
 #include "wait_reasons.h"
@@ -18,7 +17,7 @@ int analysis_run(Timeline *timeline, Frames *frames, pid_t critical_tid)
 	wait_reasons_by_stack(timeline, frames);
 	recording_cost_find(timeline, frames);
 	objects_name_users(timeline);
-	futex_names_find(timeline, frames);
+	wait_name_futexes(timeline, frames);
 	objects_find_alike(&timeline->objects);
 	critical_path_find(timeline, thread);
 	if (critical_tid == 0)

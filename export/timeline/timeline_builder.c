@@ -20,21 +20,6 @@ TimelineBuilder *timeline_builder_new(void)
 	return builder;
 }
 
-uint32_t stack_reference(TimelineBuilder *builder, uint64_t id)
-{
-	uint32_t index;
-
-	if (!id)
-		return STACK_NONE;
-	index = map_get(&builder->stack_of_id, id);
-	if (index != MAP_NONE)
-		return index;
-	index = builder->timeline->stacks.count;
-	*vec_push(&builder->timeline->stacks) = (StackDef){.id = id};
-	map_set(&builder->stack_of_id, id, index);
-	return index;
-}
-
 static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
 {
 	Timeline *timeline = builder->timeline;

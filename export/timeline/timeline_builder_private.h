@@ -186,6 +186,8 @@ static inline Interval *chain_last(const BuildThread *target)
 
 /* Returns the task that tid means now; adds it if it is new. */
 uint32_t tasks_reference(TimelineBuilder *builder, uint32_t tid);
+/* Returns the index of a stack id, or STACK_NONE for 0; adds it if it is new. */
+uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
 
 /* Returns the target that a record about tid belongs to; adds it if there is none. */
 BuildThread *tasks_target(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
@@ -254,9 +256,6 @@ void chain_switch_out(TimelineBuilder *builder, BuildThread *target, const Switc
 void chain_waking(TimelineBuilder *builder, BuildThread *target, const struct rec_waking *record);
 void chain_snapshot(TimelineBuilder *builder, BuildThread *target,
 		    const struct rec_snapshot *record);
-
-/* Returns the index of a stack id, or STACK_NONE for 0 (timeline_builder.c). */
-uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
 
 /* ---- timeline_cpus.c ----------------------------------------------------- */
 

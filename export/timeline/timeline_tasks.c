@@ -49,6 +49,21 @@ uint32_t tasks_reference(TimelineBuilder *builder, uint32_t tid)
 	return index == MAP_NONE ? task_new(builder, tid) : index;
 }
 
+uint32_t stack_reference(TimelineBuilder *builder, uint64_t id)
+{
+	uint32_t index;
+
+	if (!id)
+		return STACK_NONE;
+	index = map_get(&builder->stack_of_id, id);
+	if (index != MAP_NONE)
+		return index;
+	index = builder->timeline->stacks.count;
+	*vec_push(&builder->timeline->stacks) = (StackDef){.id = id};
+	map_set(&builder->stack_of_id, id, index);
+	return index;
+}
+
 static void task_describe(Task *task, const struct rec_task *record)
 {
 	task->ns_tid = record->ns_tid;

@@ -7,15 +7,8 @@ enum verdict { COUNTS, IDLE, BETWEEN_JOBS };
 
 /* A thread with more consecutive timeouts looks for work now and then. */
 #define TIME_OUTS_MAX 3
-/*
- * The limit of requests that complete after a wait begins and are searched for one that began
- * before it.
- */
-#define REQUESTS_SEARCHED 256
 /* The limit of a thread's waits that are searched for the one that its last job ended. */
 #define WAITS_SEARCHED 64
-
-/* ---- which waits can be idle ----------------------------------------------------------------- */
 
 /* A poll of one descriptor may be for the reply of its peer. */
 static bool is_poll_of_one(const Interval *wait)
@@ -24,143 +17,6 @@ static bool is_poll_of_one(const Interval *wait)
 	       (wait->reason == REASON_NETWORK_POLL || wait->reason == REASON_UNIX_POLL ||
 		wait->reason == REASON_PIPE_POLL);
 }
-
-/* The end of a thread or a process is not a reply: a wait for one that does not end is idle. */
-static bool is_for_end(const Interval *wait)
-{
-	return wait->reason == REASON_JOIN || wait->reason == REASON_CHILD;
-}
-
-/* A wait in the program's own scheduler shows that the thread has no work. */
-static bool is_without_work(const Timeline *timeline, const Interval *wait)
-{
-	return wait->user_stack != STACK_NONE &&
-	       timeline->stacks.items[wait->user_stack].without_work;
-}
-
-/*
- * A futex may be a lock of the program, a ring holds the thread's own requests, and a thread
- * without work is classified without its loop.
- */
-bool idle_can_be_for_job(const IdleFinder *finder, const Interval *wait)
-{
-	return wait->reason != REASON_FUTEX && wait->reason != REASON_IO_URING &&
-	       wait->reason != REASON_AIO && !is_for_end(wait) &&
-	       !is_without_work(finder->timeline, wait);
-}
-
-bool idle_is_for_client(const IdleFinder *finder, const Thread *thread, size_t i)
-{
-	const Interval *wait = &thread->intervals.items[i];
-	uint32_t object;
-
-	switch (wait->reason) {
-	case REASON_ACCEPT:
-		return true;
-	case REASON_EPOLL:
-	case REASON_POLL:
-	case REASON_NETWORK_POLL:
-	case REASON_UNIX_POLL:
-	case REASON_NETWORK_RECEIVE:
-	case REASON_UNIX_RECEIVE:
-		object = thread_wait_object(thread, i);
-		return object != OBJECT_NONE && finder->for_clients[object];
-	}
-	return false;
-}
-
-/* Returns whether a request that the thread has made is in flight when the wait begins. */
-static bool has_request(const Timeline *timeline, const Thread *thread, uint64_t ns)
-{
-	const Request *requests = timeline->requests.list.items;
-	size_t i = partition_point(middle, thread->requests.count,
-				   requests[thread->requests.items[middle]].end_ns <= ns);
-
-	/* Requests are sorted by their end; those that end later may begin earlier. */
-	for (size_t looked = 0; i < thread->requests.count && looked < REQUESTS_SEARCHED; looked++)
-		if (request_begin(&requests[thread->requests.items[i++]]) <= ns)
-			return true;
-	/* After this many requests one may be in flight; an undecidable wait counts. */
-	return i < thread->requests.count;
-}
-
-bool idle_is_candidate(const IdleFinder *finder, const Thread *thread, size_t i)
-{
-	const Interval *wait = &thread->intervals.items[i];
-
-	if (wait->state != STATE_BLOCKED || reason_idle(wait->reason) == REASON_NONE ||
-	    (wait->sleep == SLEEP_FOR_DISK && wait->reason != REASON_IO_URING) ||
-	    thread_wait_request(thread, i) != REQUEST_NONE)
-		return false;
-	return (wait->reason != REASON_IO_URING && wait->reason != REASON_AIO) ||
-	       !has_request(finder->timeline, thread, wait->start_ns);
-}
-
-/* A signal ended the wait and the thread, so the thread did not wait for it. */
-static bool was_killed(const Thread *thread, size_t i)
-{
-	const WakerStack *stack = thread_waker_stack(thread, i);
-
-	if (!thread->exited_in_window || !stack || !stack->by_signal)
-		return false;
-	while (++i < thread->intervals.count)
-		if (thread->intervals.items[i].state == STATE_BLOCKED)
-			return false;
-	return true;
-}
-
-/* Returns whether the thread's process is the parent of the one that ended the wait. */
-static bool is_by_child(const Timeline *timeline, const Thread *thread, const Interval *wait)
-{
-	uint32_t waker = wait->waker < timeline->tasks.count
-				 ? timeline->tasks.items[wait->waker].thread
-				 : THREAD_NONE;
-	uint32_t process = waker < timeline->threads.count ? timeline->threads.items[waker].process
-							   : THREAD_NONE;
-
-	return process < timeline->processes.count &&
-	       timeline->processes.items[process].parent == thread->process;
-}
-
-/*
- * A signal interrupts a wait for connections, mostly SIGCHLD of a child that ends, but no
- * connection has come. If the waker's stack is unknown, a child's wakeup is taken to be a signal.
- */
-static bool was_interrupted(const Timeline *timeline, const Thread *thread, size_t i)
-{
-	const WakerStack *stack = thread_waker_stack(thread, i);
-	const Interval *wait = &thread->intervals.items[i];
-
-	return wait->reason == REASON_ACCEPT && !(wait->flags & INTERVAL_WAKER_IRQ) &&
-	       (stack && stack->kernel_stack != STACK_NONE ? stack->by_signal
-							   : is_by_child(timeline, thread, wait));
-}
-
-enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i)
-{
-	const Timeline *timeline = finder->timeline;
-	const Interval *wait = &thread->intervals.items[i];
-	const WakerStack *stack = thread_waker_stack(thread, i);
-
-	if (wait->flags & INTERVAL_OPEN_END || was_killed(thread, i))
-		return ENDING_OPEN;
-	if (was_interrupted(timeline, thread, i))
-		return ENDING_OUTSIDE;
-	/*
-	 * Short waits have no waker's stack. In an interrupt only a timeout ends a wait for a
-	 * futex.
-	 */
-	if (wait->flags & INTERVAL_WAKER_IRQ)
-		return (stack ? stack->source == INTERRUPT_TIMER : futex_kind_reason(wait->reason))
-			       ? ENDING_TIMER
-			       : ENDING_OUTSIDE;
-	if (wait->waker >= timeline->tasks.count)
-		return ENDING_UNKNOWN;
-	return timeline->tasks.items[wait->waker].thread < timeline->threads.count ? ENDING_THREAD
-										   : ENDING_OUTSIDE;
-}
-
-/* ---- the rule -------------------------------------------------------------------------------- */
 
 /*
  * Returns when a worker got its last job before ns, if the loop's thread woke it for that job. 0:
@@ -227,7 +83,7 @@ static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t
 	const Thread *thread = &finder->timeline->threads.items[number];
 	const Interval *wait = &thread->intervals.items[i];
 
-	if (is_for_end(wait))
+	if (idle_is_for_end(wait))
 		return ending == ENDING_OPEN ? IDLE : COUNTS;
 	switch (ending) {
 	case ENDING_OPEN:
@@ -257,7 +113,7 @@ static enum verdict verdict_without_loop(const IdleFinder *finder, const Thread 
 	const Interval *wait = &thread->intervals.items[i];
 	enum ending ending = idle_ending(finder, thread, i);
 
-	if (!is_without_work(timeline, wait) || ending == ENDING_UNKNOWN)
+	if (!idle_is_without_work(timeline, wait) || ending == ENDING_UNKNOWN)
 		return COUNTS;
 	if (ending != ENDING_THREAD)
 		return IDLE;
@@ -350,9 +206,10 @@ static void judge_thread(const IdleFinder *finder, uint32_t number)
 			next.stack = STACK_NONE;
 			continue;
 		}
-		finder->verdicts[number][i] = awaited || is_without_work(finder->timeline, wait)
-						      ? verdict_without_loop(finder, thread, i)
-						      : judge(finder, number, i, &next);
+		finder->verdicts[number][i] =
+			awaited || idle_is_without_work(finder->timeline, wait)
+				? verdict_without_loop(finder, thread, i)
+				: judge(finder, number, i, &next);
 		if (on_path && on_path[i])
 			finder->verdicts[number][i] = COUNTS;
 	}

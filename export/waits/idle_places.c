@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "idle_private.h"
 #include <string.h>
-#include <sys/socket.h>
 
 /* The number of waits at a place that make it a loop. */
 #define TIMES_MIN 3
@@ -28,95 +27,6 @@
 
 #define SEVERAL_THREADS (MAP_NONE - 1)
 #define NOT_AWAITED	(MAP_NONE - 1)
-
-/* ---- which end of a connection a socket is --------------------------------------------------- */
-
-/* The first of the ports that the kernel gives to a socket that does not bind to one. */
-#define EPHEMERAL_PORT_MIN 32768
-
-static const struct rec_socket *socket_of(const Object *object)
-{
-	return object->description && object->description->kind == REC_SOCKET
-		       ? (const struct rec_socket *)object->description
-		       : NULL;
-}
-
-static bool is_inet(const struct rec_socket *socket)
-{
-	return socket->family == AF_INET || socket->family == AF_INET6;
-}
-
-/* Returns the ports of the listening sockets that were recorded. The caller frees them. */
-static bool *find_listened_ports(const Objects *objects)
-{
-	bool *ports = xcalloc(UINT16_MAX + 1, sizeof(bool));
-
-	for (size_t i = 0; i < objects->list.count; i++) {
-		const struct rec_socket *socket = socket_of(&objects->list.items[i]);
-
-		if (socket && is_inet(socket) && socket->h.flags & SOCKET_LISTENS)
-			ports[socket->local_port] = true;
-	}
-	return ports;
-}
-
-/* An accepted socket has the name of the listening one; a client's socket rarely has a name. */
-static bool is_for_clients(const struct rec_socket *socket, const bool *listened_ports)
-{
-	if (socket->h.flags & SOCKET_LISTENS)
-		return true;
-	if (socket->family == AF_UNIX)
-		return socket->size > 0 && socket->peer_inode &&
-		       !(socket->h.flags & SOCKET_PEER_PATH);
-	if (!is_inet(socket) || !socket->remote_port)
-		return false;
-	return listened_ports[socket->local_port] || (socket->local_port < EPHEMERAL_PORT_MIN &&
-						      socket->remote_port >= EPHEMERAL_PORT_MIN);
-}
-
-static uint64_t inode_key(uint32_t device, uint64_t inode)
-{
-	return hash_mix(device, inode);
-}
-
-static bool watches_clients(const struct rec_watch *watch, const Map *clients)
-{
-	for (uint32_t i = 0; i < watch->count; i++)
-		if (map_get(clients, inode_key(watch->watched[i].device,
-					       watch->watched[i].inode)) != MAP_NONE)
-			return true;
-	return false;
-}
-
-/*
- * Finds the sockets that listen or were accepted, and the epoll descriptors that watch such
- * sockets.
- */
-static void find_clients(IdleFinder *finder)
-{
-	const Objects *objects = &finder->timeline->objects;
-	_cleanup_free_ bool *listened_ports = find_listened_ports(objects);
-	Map clients = {};
-
-	finder->for_clients = xcalloc(objects->list.count + 1, sizeof(bool));
-	for (size_t i = 0; i < objects->list.count; i++) {
-		const Object *object = &objects->list.items[i];
-		const struct rec_socket *socket = socket_of(object);
-
-		if (!socket || !is_for_clients(socket, listened_ports))
-			continue;
-		finder->for_clients[i] = true;
-		map_set(&clients, inode_key(object->device, object->number), i);
-	}
-	for (size_t i = 0; i < objects->list.count; i++) {
-		const struct record *record = objects->list.items[i].description;
-
-		if (record && record->kind == REC_WATCH)
-			finder->for_clients[i] =
-				watches_clients((const struct rec_watch *)record, &clients);
-	}
-	map_free(&clients);
-}
 
 /* ---- the fork of a thread's work ------------------------------------------------------------- */
 
@@ -530,7 +440,7 @@ void idle_places_find(IdleFinder *finder)
 
 	finder->places = xcalloc(count + 1, sizeof(WaitPlaces));
 	find_same(finder);
-	find_clients(finder);
+	idle_find_clients(finder);
 	for (size_t i = 0; i < count; i++)
 		count_waits(finder, i);
 	for (size_t i = 0; i < count; i++)

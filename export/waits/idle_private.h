@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * idle_private.h - shared by the two files of idle.h: idle.c has the rule, idle_places.c finds the
- * outermost loops.
+ * idle_private.h - shared by the files of idle.h: idle.c has the rule, idle_places.c finds the
+ * outermost loops, idle_waits.c looks at one wait. Each calls only those after it.
  */
 #ifndef WALLPROF_IDLE_PRIVATE_H
 #define WALLPROF_IDLE_PRIVATE_H
@@ -50,10 +50,22 @@ typedef struct IdleFinder {
 	uint64_t *on_path_until; /* by thread: the last moment; 0: never */
 } IdleFinder;
 
-/* ---- idle.c: which waits can be idle, and what ended them ------------------------------------ */
+/* ---- idle_waits.c: which waits can be idle, and what ended them ------------------------------ */
+
+/*
+ * Finds the sockets that listen or were accepted, and the epoll descriptors that watch such
+ * sockets.
+ */
+void idle_find_clients(IdleFinder *finder);
 
 /* Returns whether the rule applies to that wait at all. */
 bool idle_is_candidate(const IdleFinder *finder, const Thread *thread, size_t i);
+
+/* The end of a thread or a process is not a reply: a wait for one that does not end is idle. */
+bool idle_is_for_end(const Interval *wait);
+
+/* A wait in the program's own scheduler shows that the thread has no work. */
+bool idle_is_without_work(const Timeline *timeline, const Interval *wait);
 
 /* Returns whether the wait can be for the thread's next job. */
 bool idle_can_be_for_job(const IdleFinder *finder, const Interval *wait);

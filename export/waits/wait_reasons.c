@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "epoll_watches.h"
-#include "gil.h"
 #include "wait_fields.h"
 #include "wait_reasons_private.h"
 #include <inttypes.h>
@@ -530,7 +529,7 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		explain_thread(&explainer, &timeline->threads.items[i]);
-	gil_find_holders(timeline);
+	wait_find_gil_holders(timeline);
 	map_free(&explainer.rule_of_name);
 	map_free(&explainer.sources);
 	map_free(&explainer.python);

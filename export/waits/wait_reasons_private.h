@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * wait_reasons_private.h - shared by the two files of wait_reasons.h: wait_reasons.c uses the
- * kernel's functions, wait_reasons_user.c the program's.
+ * kernel's functions, wait_reasons_user.c the program's functions and variables.
  */
 #ifndef WALLPROF_WAIT_REASONS_PRIVATE_H
 #define WALLPROF_WAIT_REASONS_PRIVATE_H
@@ -52,5 +52,12 @@ void wait_explain_go(Explainer *explainer, Thread *thread, size_t i);
 
 /* Sets StackDef::call_frames for a wait that may be idle. */
 void wait_count_call_frames(Explainer *explainer, const Thread *thread, const Interval *wait);
+
+/*
+ * Sets the holder at the end of each REASON_GIL wait (Interval::lock_holder). The lock does not
+ * store its owner. But while threads wait for it, the thread that releases it wakes one of them: so
+ * that thread held the lock until then, and since the last such wakeup.
+ */
+void wait_find_gil_holders(Timeline *timeline);
 
 #endif

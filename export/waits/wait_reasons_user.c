@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "runtime_functions.h"
 #include "wait_reasons_private.h"
+#include <inttypes.h>
 
 /*
  * Returns the user stack's functions, by their names when it was first resolved; valid until the
@@ -281,4 +282,223 @@ void wait_count_call_frames(Explainer *explainer, const Thread *thread, const In
 		stack->call_frames += frame->inline_depth == 0;
 	}
 	stack->call_frames = MIN(stack->call_frames, stack->count);
+}
+
+/* ---- Python's global interpreter lock -------------------------------------------------------- */
+
+/* A thread releases the lock. */
+typedef struct Handover {
+	uint32_t process; /* Timeline::processes */
+	uint32_t task;	  /* Timeline::tasks: the holder */
+	uint64_t ns;
+} Handover;
+
+typedef VEC(Handover) Handovers;
+
+static bool is_for_gil(const Interval *wait)
+{
+	return wait->state == STATE_BLOCKED && wait->reason == REASON_GIL;
+}
+
+/* A thread of the same process ended the wait. */
+static bool is_handover(const Timeline *timeline, const Thread *thread, const Interval *wait)
+{
+	uint32_t waker;
+
+	if (wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END) ||
+	    wait->waker >= timeline->tasks.count)
+		return false;
+	waker = timeline->tasks.items[wait->waker].thread;
+	return waker < timeline->threads.count &&
+	       timeline->threads.items[waker].process == thread->process;
+}
+
+static int compare_handovers(const void *a, const void *b)
+{
+	const Handover *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static void collect(const Timeline *timeline, Handovers *handovers)
+{
+	for (size_t t = 0; t < timeline->threads.count; t++) {
+		const Thread *thread = &timeline->threads.items[t];
+
+		for (size_t i = 0; i < thread->intervals.count; i++) {
+			const Interval *wait = &thread->intervals.items[i];
+
+			if (is_for_gil(wait) && is_handover(timeline, thread, wait))
+				*vec_push(handovers) = (Handover){.process = thread->process,
+								  .task = wait->waker,
+								  .ns = interval_end(thread, i)};
+		}
+	}
+	if (handovers->count > 1)
+		qsort(handovers->items, handovers->count, sizeof(*handovers->items),
+		      compare_handovers);
+}
+
+/* Returns the task that next releases the lock, at ns or later. */
+static uint32_t holder_at(const Handovers *handovers, const Thread *thread, uint64_t ns)
+{
+	Handover wanted = {.process = thread->process, .ns = ns};
+	size_t i = partition_point(middle, handovers->count,
+				   compare_handovers(&handovers->items[middle], &wanted) < 0);
+
+	/* The waiter itself took the lock just when its timeout expired, from an unknown thread. */
+	if (i == handovers->count || handovers->items[i].process != thread->process ||
+	    handovers->items[i].task == thread->task)
+		return THREAD_NONE;
+	return handovers->items[i].task;
+}
+
+void wait_find_gil_holders(Timeline *timeline)
+{
+	Handovers handovers = {};
+
+	collect(timeline, &handovers);
+	for (size_t t = 0; handovers.count > 0 && t < timeline->threads.count; t++) {
+		Thread *thread = &timeline->threads.items[t];
+
+		for (size_t i = 0; i < thread->intervals.count; i++)
+			if (is_for_gil(&thread->intervals.items[i]))
+				thread->intervals.items[i].lock_holder =
+					holder_at(&handovers, thread, interval_end(thread, i));
+	}
+	vec_free(&handovers);
+}
+
+/* ---- the names of the words that threads wait for -------------------------------------------- */
+
+/* Indexes of processes by tgid, which several processes may have had. */
+typedef struct ProcessIndex {
+	Map first;	/* tgid -> Timeline::processes */
+	uint32_t *next; /* the next one with the same tgid */
+} ProcessIndex;
+
+#define SAME_MAX 64 /* the limit of processes of one tgid that are searched */
+
+static ProcessIndex process_index_make(const Timeline *timeline)
+{
+	ProcessIndex processes = {
+		.next = xcalloc(timeline->processes.count + 1, sizeof(*processes.next))};
+
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		uint32_t tgid = timeline->processes.items[i].tgid;
+
+		processes.next[i] = map_get(&processes.first, tgid);
+		map_set(&processes.first, tgid, i);
+	}
+	return processes;
+}
+
+/*
+ * Returns the process that had the tgid (in wallprof's PID namespace) at ns; 0: it is not recorded.
+ */
+static uint32_t number_at(const Timeline *timeline, const ProcessIndex *processes, uint32_t tgid,
+			  uint64_t ns)
+{
+	uint32_t found = 0, i = map_get(&processes->first, tgid);
+
+	/* A process that began before the window has the window's start as its own. */
+	for (size_t looked = 0; i != MAP_NONE && looked < SAME_MAX; looked++) {
+		const Process *process = &timeline->processes.items[i];
+
+		found = process->ns_tgid;
+		if (process->start_ns <= ns)
+			break;
+		i = processes->next[i];
+	}
+	return found;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Returns the file that is mapped there; NULL: none, or it has no path. */
+static const char *file_path(Timeline *timeline, const struct rec_futex *futex)
+{
+	uint32_t place = objects_reference(&timeline->objects, OBJECT_FILE, futex->device,
+					   futex->inode, futex->generation);
+
+	return place == OBJECT_NONE || !timeline->objects.list.items[place].flags
+		       ? NULL
+		       : timeline->objects.list.items[place].name;
+}
+
+/* Returns the variable at the word; NULL: none with a name. The caller frees it. */
+static char *variable_text(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t address)
+{
+	Variable variable;
+
+	if (!frames_variable(frames, ns_tgid, ns, address, &variable))
+		return NULL;
+	return variable.offset ? xasprintf("%s: %s+0x%" PRIx64, variable.library, variable.name,
+					   variable.offset)
+			       : xasprintf("%s: %s", variable.library, variable.name);
+}
+
+/* Returns the memory that the word lies in; NULL: unknown. The caller frees it. */
+static char *memory_text(Timeline *timeline, const struct rec_futex *futex)
+{
+	const char *path = file_path(timeline, futex);
+
+	switch (futex->memory) {
+	case MEMORY_HEAP:
+		return xstrdup("heap");
+	case MEMORY_STACK:
+		return xstrdup("stack");
+	case MEMORY_FILE:
+		return path ? xasprintf("data of %s", base_name(path)) : xstrdup("data of a file");
+	case MEMORY_SHARED:
+		return path ? xasprintf("mapped from %s", path) : xstrdup("shared memory");
+	case MEMORY_ANONYMOUS:
+		return xstrdup("anonymous memory");
+	default:
+		return NULL;
+	}
+}
+
+/* A process that no record describes has waited for it since before the window. */
+static char *word_text(Timeline *timeline, Frames *frames, const ProcessIndex *processes,
+		       const Object *object)
+{
+	const struct rec_futex *futex = (const struct rec_futex *)object->description;
+	uint64_t ns = futex ? futex->h.ns : timeline->start_ns;
+	uint32_t ns_tgid = number_at(timeline, processes, object->device, ns);
+	char *variable = NULL;
+
+	if (!futex || (futex->memory != MEMORY_STACK && futex->memory != MEMORY_SHARED))
+		variable = variable_text(frames, ns_tgid, ns, object->number);
+	return variable || !futex ? variable : memory_text(timeline, futex);
+}
+
+void wait_name_futexes(Timeline *timeline, Frames *frames)
+{
+	ProcessIndex processes = process_index_make(timeline);
+	size_t count =
+		timeline->objects.list.count; /* files may be added, which may move the list */
+
+	for (size_t i = 0; i < count; i++) {
+		Object object = timeline->objects.list.items[i];
+		_cleanup_free_ char *place = NULL;
+
+		if (object.kind != OBJECT_FUTEX)
+			continue;
+		place = word_text(timeline, frames, &processes, &object);
+		if (!place)
+			continue;
+		free(object.name);
+		timeline->objects.list.items[i].name =
+			xasprintf("0x%" PRIx64 " (%s)", object.number, place);
+	}
+	map_free(&processes.first);
+	free(processes.next);
 }

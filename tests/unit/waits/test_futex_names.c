@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the words of memory are called that threads wait for. */
-#include "futex_names.h"
 #include "make_record.h"
 #include "scenario.h"
 #include "wait_fields.h"
+#include "wait_reasons.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -91,7 +91,7 @@ static void expect(Case *c, const char *name)
 
 	scenario_finish(&c->scenario);
 	timeline = c->scenario.timeline;
-	futex_names_find(c->scenario.timeline, c->frames);
+	wait_name_futexes(c->scenario.timeline, c->frames);
 	thread = scenario_thread(&c->scenario, PROCESS, 0);
 	for (size_t i = 0; i < thread->intervals.count; i++)
 		if (thread->intervals.items[i].state == STATE_BLOCKED)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which thread has the GIL while others wait for it. Times are in steps of 10 ms. */
-#include "gil.h"
 #include "timeline_fixture.h"
+#include "wait_reasons_private.h"
 #include <setjmp.h>
 #include <stdarg.h>
 /* cmocka.h wants the above. */
@@ -72,7 +72,7 @@ static void test_next_that_lets_go(void **state)
 	last = add_wait(&fixture, c, 4, 5, b, REASON_GIL);
 	mutex = add_wait(&fixture, c, 6, 7, b, REASON_MUTEX);
 	fixture_finish(fixture.timeline);
-	gil_find_holders(fixture.timeline);
+	wait_find_gil_holders(fixture.timeline);
 	expect(&fixture, b, first, a);
 	expect(&fixture, b, second, a);
 	expect(&fixture, c, third, b);
@@ -103,7 +103,7 @@ static void test_unknown_holder(void **state)
 	add_wait(&fixture, a, 2, 4, b, REASON_GIL);
 	late = add_wait(&fixture, a, 5, 6, THREAD_NONE, REASON_GIL);
 	fixture_finish(fixture.timeline);
-	gil_find_holders(fixture.timeline);
+	wait_find_gil_holders(fixture.timeline);
 	expect(&fixture, outsider, foreign, THREAD_NONE);
 	expect(&fixture, b, to_itself, THREAD_NONE);
 	expect(&fixture, a, late, THREAD_NONE);
