@@ -35,12 +35,12 @@ static void emit_task_name(const FieldSink *sink, const char *key, uint32_t task
 	sink->write(sink->user, &(Field){.key = key, .kind = FIELD_TASK, .number = task});
 }
 
-static void emit_address(const FieldSink *sink, const char *key, uint64_t address)
+static void emit_address(const FieldSink *sink, uint64_t address)
 {
 	char text[sizeof("0x") + 16];
 
 	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)address);
-	sink->write(sink->user, &(Field){.key = key, .kind = FIELD_ADDRESS, .text = text});
+	sink->write(sink->user, &(Field){.key = "address", .kind = FIELD_ADDRESS, .text = text});
 }
 
 static void emit_device(const FieldSink *sink, const char *key, uint32_t device)
@@ -230,7 +230,7 @@ void event_fields_fault(const FieldSink *sink, const Thread *thread, const Fault
 	emit_if_known(sink, "page", fault_page_label(fault));
 	emit_object(sink, fault->file);
 	emit_offset(sink, fault->file, fault->offset);
-	emit_address(sink, "address", fault->address);
+	emit_address(sink, fault->address);
 	emit_ns(sink, "waited", fault->waited_ns);
 	if (fault->wait != WAIT_NONE) {
 		emit_waker(sink, thread, fault->wait);

@@ -68,14 +68,6 @@ void track_rows_free(TrackRows *rows)
 	vec_free(&rows->running_ns);
 }
 
-static void write_milliseconds(Json *json, const char *name, const uint64_t *ns, size_t count)
-{
-	json_key_array(json, name);
-	for (size_t i = 0; i < count; i++)
-		json_ms(json, ns[i]);
-	json_end_array(json);
-}
-
 static void write_times(Profile *profile)
 {
 	const TrackRows *rows = &profile->track_rows;
@@ -114,7 +106,10 @@ void profile_write_samples(Profile *profile, const Track *track)
 		json_u64(json, rows->stacks.items[i]);
 	json_end_array(json);
 	write_times(profile);
-	write_milliseconds(json, "weight", rows->weight_ns.items, rows->weight_ns.count);
+	json_key_array(json, "weight");
+	for (size_t i = 0; i < rows->weight_ns.count; i++)
+		json_ms(json, rows->weight_ns.items[i]);
+	json_end_array(json);
 	if (profile->cpu_graph)
 		write_cpu_deltas(profile);
 	json_key_string(json, "weightType", "tracing-ms");

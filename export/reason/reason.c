@@ -461,11 +461,6 @@ enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread)
 	return only_thread && kinds & 1U << FD_INET ? REASON_NETWORK_POLL : REASON_EPOLL;
 }
 
-static enum reason classify_connect(const ReasonInput *input)
-{
-	return input->fd_kind == FD_UNIX ? REASON_UNIX_CONNECT : REASON_NETWORK_CONNECT;
-}
-
 static enum reason classify_call(const ReasonInput *input, enum reason_rule *rule)
 {
 	uint64_t command = input->args[1];
@@ -492,7 +487,7 @@ static enum reason classify_call(const ReasonInput *input, enum reason_rule *rul
 		return classify_write(input->fd_kind, REASON_NETWORK_SEND);
 	case CALL_CONNECT:
 		*rule = RULE_DESCRIPTOR;
-		return classify_connect(input);
+		return input->fd_kind == FD_UNIX ? REASON_UNIX_CONNECT : REASON_NETWORK_CONNECT;
 	case CALL_ACCEPT:
 		return REASON_ACCEPT;
 	case CALL_FUTEX:

@@ -16,12 +16,6 @@
 
 /* ---- waits --------------------------------------------------------------------------------- */
 
-static void print_head(FILE *file, const char *title)
-{
-	fprintf(file, "\n%12s %9s %12s %12s %12s %12s %8s  %s\n", "waited", "times", "mean", "p50",
-		"p99", "longest", "threads", title);
-}
-
 static void print_line(FILE *file, Distribution *waits, size_t threads, const char *what)
 {
 	fprintf(file, "%12s %9zu %12s %12s %12s %12s %8zu  %s\n", DURATION(waits->total_ns),
@@ -95,7 +89,8 @@ static void print_groups(FILE *file, const Timeline *timeline, WaitGroups *group
 {
 	if (groups->list.count == 0)
 		return;
-	print_head(file, "largest waits by reason, object and stack");
+	fprintf(file, "\n%12s %9s %12s %12s %12s %12s %8s  %s\n", "waited", "times", "mean", "p50",
+		"p99", "longest", "threads", "largest waits by reason, object and stack");
 	print_list(file, timeline, groups, GROUPS_SHOWN, /* unexplained= */ false);
 }
 

@@ -12,8 +12,7 @@
 #include "timeline.h"
 #include <stdio.h>
 
-/* ---- report_ledger.c: time by state
- * ----------------------------------------------------------------- */
+/* ---- report_ledger.c: time by state ---------------------------------------------------------- */
 
 /* A table of processes, if there are several, and one of threads. */
 void report_ledger_print(FILE *file, const Timeline *timeline);
@@ -22,8 +21,7 @@ void report_ledger_print(FILE *file, const Timeline *timeline);
 void report_ledger_of_thread(Json *json, const Thread *thread);
 void report_ledger_of_process(Json *json, const Timeline *timeline, const Process *process);
 
-/* ---- report_functions.c: functions that ran
- * --------------------------------------------------------- */
+/* ---- report_functions.c: functions that ran -------------------------------------------------- */
 
 /* Prints the functions with the most time of their own; nothing if no thread ran. */
 void report_functions_print(FILE *file, const Places *places);
@@ -37,8 +35,7 @@ void report_functions_print(FILE *file, const Places *places);
  */
 void report_functions(Json *json, const Places *places);
 
-/* ---- report_groups.c: waits by chain and by function
- * ------------------------------------------------ */
+/* ---- report_groups.c: waits by chain and by function ----------------------------------------- */
 
 void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames);
 
@@ -57,10 +54,7 @@ bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames,
  */
 void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function);
 
-/*
- * ---- report_waits.c: waits by object
- * ----------------------------------------------------------------
- */
+/* ---- report_waits.c: waits by object --------------------------------------------------------- */
 
 /*
  * Prints the largest sums by reason, idle ones apart, and for each the objects with the largest
@@ -72,8 +66,7 @@ void report_waits_print(FILE *file, const Timeline *timeline);
 /* The member "waited_objects" of the whole report: by reason and file, the largest first. */
 void report_waited_objects(Json *json, const Timeline *timeline);
 
-/* ---- report_wakers.c: wakers, lock holders, run-queue latency
- * --------------------------------------- */
+/* ---- report_wakers.c: wakers, lock holders, run-queue latency -------------------------------- */
 
 void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames);
 
@@ -84,8 +77,7 @@ void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames);
  */
 void report_wakers(Json *json, const Timeline *timeline, Frames *frames);
 
-/* ---- report_requests.c: block I/O
- * ------------------------------------------------------------------- */
+/* ---- report_requests.c: block I/O ------------------------------------------------------------ */
 
 /*
  * Prints requests by device, thread and file, the time that limits held them back, and how many
@@ -98,8 +90,7 @@ void report_requests_print(FILE *file, const Timeline *timeline);
 void report_requests_of_thread(Json *json, const Timeline *timeline, const Thread *thread);
 void report_requests(Json *json, const Timeline *timeline);
 
-/* ---- report_faults.c: page faults
- * ------------------------------------------------------------------- */
+/* ---- report_faults.c: page faults ------------------------------------------------------------ */
 
 /* Prints nothing if there were no faults. */
 void report_faults_print(FILE *file, const Timeline *timeline);
@@ -110,8 +101,7 @@ void report_faults_of_thread(Json *json, const Thread *thread);
 /* The member "faulted_files": files sorted by the time that threads waited in faults on them. */
 void report_faulted_files(Json *json, const Timeline *timeline);
 
-/* ---- report_cpus.c: CPUs of the whole system
- * -------------------------------------------------------- */
+/* ---- report_cpus.c: CPUs of the whole system ------------------------------------------------- */
 
 /* Prints a line for each CPU; nothing if CPUs were not recorded. */
 void report_cpus_print(FILE *file, const Timeline *timeline);
@@ -119,10 +109,7 @@ void report_cpus_print(FILE *file, const Timeline *timeline);
 /* The member "cpus": for each CPU its number, and ns: idle, unknown, and those of each tid. */
 void report_cpus(Json *json, const Timeline *timeline);
 
-/*
- * ---- report_cpu_users.c: CPU contention
- * -------------------------------------------------------------
- */
+/* ---- report_cpu_users.c: CPU contention ------------------------------------------------------ */
 
 void report_cpu_users_print(FILE *file, const Timeline *timeline);
 
@@ -134,8 +121,7 @@ void report_cpu_users_print(FILE *file, const Timeline *timeline);
  */
 void report_cpu_users(Json *json, const Timeline *timeline);
 
-/* ---- report_path.c: the critical path
- * --------------------------------------------------------------- */
+/* ---- report_path.c: the critical path -------------------------------------------------------- */
 
 /* Prints one line: the threads with the largest parts of the path, or why there is no path. */
 void report_path_line(FILE *file, const Timeline *timeline);

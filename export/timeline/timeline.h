@@ -188,7 +188,6 @@ typedef struct Thread {
 	uint64_t reason_ledger[REASON_COUNT]; /* ns per reason, blocked and runnable */
 	/* Recorded in the window; the final one (exit) is not counted. */
 	uint64_t switch_outs;
-	uint64_t spurious_wakings; /* wakeups of a thread that was not blocked */
 	KernelAccount kernel;
 	RecordingCost recording; /* in the window */
 	VEC(uint32_t)

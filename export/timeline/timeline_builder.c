@@ -179,7 +179,7 @@ static void start_window(TimelineBuilder *builder, const struct rec_window *reco
 	for (size_t i = 0; i < builder->targets.count; i++) {
 		Thread *thread = &builder->targets.items[i]->thread;
 
-		thread->switch_outs = thread->spurious_wakings = 0;
+		thread->switch_outs = 0;
 		thread->ticks.count = 0;
 	}
 }
@@ -193,11 +193,6 @@ static void add_window(TimelineBuilder *builder, const struct rec_window *record
 		builder->recorded_end_ns = record->h.ns;
 		builder->end_known = true;
 	}
-}
-
-static void add_note(TimelineBuilder *builder, const struct rec_note *record)
-{
-	*vec_push(&builder->timeline->notes) = xstrdup(record->text);
 }
 
 static int compare_ranges(const void *a, const void *b)
@@ -349,7 +344,9 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 		return requests_add_device(&builder->timeline->requests,
 					   (const struct rec_device *)record);
 	case REC_NOTE:
-		return add_note(builder, (const struct rec_note *)record);
+		*vec_push(&builder->timeline->notes) =
+			xstrdup(((const struct rec_note *)record)->text);
+		return;
 	case REC_END:
 		builder->timeline->complete = true;
 	}

@@ -101,9 +101,9 @@ typedef struct BuildThread {
 	bool seq_at_birth;
 	/* A switch up to this time proves more than the snapshot. */
 	uint64_t snapshot_until;
-	Call last_call;	      /* the last one that was not restart_syscall */
-	bool woken;	      /* a wakeup is recorded since the last switch */
-	uint32_t early_count; /* wakeups since it began to run, before it slept */
+	Call last_call;	  /* the last one that was not restart_syscall */
+	bool woken;	  /* a wakeup is recorded since the last switch */
+	bool woken_early; /* a wakeup is recorded since it began to run, before it slept */
 	Waker early;
 
 	/* The snapshot at the end of the window, if no switch came after it: */

@@ -184,7 +184,7 @@ static bool check_switch(BuildThread *target, const SwitchSide *side)
  */
 static void end_unwoken_wait(BuildThread *target, Interval *wait, uint64_t ns)
 {
-	if (target->early_count) {
+	if (target->woken_early) {
 		wait->state = STATE_RUNNABLE;
 		wait->syscall = -1;
 		wait->cpu_user = THREAD_NONE;
@@ -215,14 +215,10 @@ static void end_queueing(TimelineBuilder *builder, BuildThread *target, const Sw
 void chain_switch_in(TimelineBuilder *builder, BuildThread *target, const SwitchSide *side)
 {
 	Interval *last = chain_last(target);
-	bool fits = check_switch(target, side), counts = in_window(builder, side->ns);
 
-	if (fits && last->state == STATE_BLOCKED) {
-		if (target->early_count && counts)
-			target->thread.spurious_wakings += target->early_count - 1;
+	if (check_switch(target, side) && last->state == STATE_BLOCKED)
 		end_unwoken_wait(target, last, side->ns);
-	}
-	target->early_count = 0;
+	target->woken_early = false;
 	end_queueing(builder, target, side);
 	chain_push(target, side->ns, STATE_RUNNING)->cpu = side->cpu;
 }
@@ -305,14 +301,6 @@ static void begin_wait(TimelineBuilder *builder, BuildThread *target, Interval *
 	waits_add_object(builder, target, interval->start_ns, &input, &numbers);
 }
 
-/* Wakeups before the thread slept had no effect. */
-static void drop_early(TimelineBuilder *builder, BuildThread *target, uint64_t ns)
-{
-	if (in_window(builder, ns))
-		target->thread.spurious_wakings += target->early_count;
-	target->early_count = 0;
-}
-
 /* As __schedule() counts it: voluntary unless preempted or still runnable. */
 static void count_switch(const TimelineBuilder *builder, BuildThread *target, uint64_t ns,
 			 const struct rec_switch *record)
@@ -349,16 +337,16 @@ void chain_switch_out(TimelineBuilder *builder, BuildThread *target, const Switc
 	Interval *interval;
 
 	if (!check_switch(target, side))
-		target->early_count = 0;
+		target->woken_early = false;
 	else
-		woken = target->early_count;
+		woken = target->woken_early;
 	interval = chain_last(target);
 	if (interval->state == STATE_RUNNING) {
 		interval->user_stack = user_stack;
 		interval->kernel_stack = kernel_stack;
 	}
 	if (side->dead) {
-		drop_early(builder, target, side->ns);
+		target->woken_early = false;
 		tasks_end(builder, target, side->ns);
 		return;
 	}
@@ -372,7 +360,7 @@ void chain_switch_out(TimelineBuilder *builder, BuildThread *target, const Switc
 			interval->flags |= MARK_EARLY;
 		return;
 	}
-	drop_early(builder, target, side->ns);
+	target->woken_early = false;
 	set_reason(interval, reason_off_cpu(record), RULE_SCHEDULER);
 	interval->cpu = side->cpu;
 	/*
@@ -451,19 +439,17 @@ void chain_waking(TimelineBuilder *builder, BuildThread *target, const struct re
 		target->thread.creator = waker_of(builder, record).task;
 	switch (last->state) {
 	case STATE_BLOCKED:
-		drop_early(builder, target, record->h.ns);
+		target->woken_early = false;
 		keep_waker_stack(builder, target, last, record);
 		end_wait(target, last, record->h.ns, waker_of(builder, record));
 		break;
 	case STATE_RUNNING:
-		target->early_count++;
+		target->woken_early = true;
 		target->early = waker_of(builder, record);
 		break;
 	case STATE_RUNNABLE:
 		if (record->h.flags & WAKING_NEW)
 			set_waker(last, waker_of(builder, record));
-		else
-			target->thread.spurious_wakings += in_window(builder, record->h.ns);
 	}
 }
 

@@ -346,7 +346,7 @@ void objects_name_users(Timeline *timeline)
 }
 
 /* Names watched sockets first, then the epoll descriptors that watch them. */
-static void name_described(Timeline *timeline)
+void objects_finish(Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->objects.list.count; i++) {
 		Object *object = &timeline->objects.list.items[i];
@@ -368,9 +368,4 @@ static void name_described(Timeline *timeline)
 		free(timeline->objects.list.items[i].name);
 		timeline->objects.list.items[i].name = name;
 	}
-}
-
-void objects_finish(Timeline *timeline)
-{
-	name_described(timeline);
 }

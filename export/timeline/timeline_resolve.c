@@ -215,7 +215,7 @@ static void check_end_snapshot(BuildThread *target, uint64_t end_ns)
 		last->flags &= ~MARK_EARLY;
 		return;
 	}
-	if (last->flags & MARK_EARLY && target->early_count) {
+	if (last->flags & MARK_EARLY && target->woken_early) {
 		last->state = STATE_RUNNABLE;
 		last->reason = REASON_WOKEN;
 		last->rule = RULE_SCHEDULER;
