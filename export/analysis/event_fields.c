@@ -222,6 +222,55 @@ void event_fields_unknown(const FieldSink *sink, const Thread *thread, size_t i)
 
 /* ---- page faults ---------------------------------------------------------------------- */
 
+static const char *fault_access_label(const Fault *fault)
+{
+	if (fault->flags & FAULT_FORCED)
+		return "by the kernel, without an instruction";
+	if (fault->flags & FAULT_EXEC)
+		return "execution";
+	if (fault->flags & FAULT_USER)
+		return fault->flags & FAULT_WRITE ? "write" : "read";
+	return fault->flags & FAULT_WRITE ? "write by the kernel" : "read by the kernel";
+}
+
+static const char *fault_memory_label(const Fault *fault)
+{
+	static const char *const labels[MEMORY_COUNT] = {
+		[MEMORY_UNKNOWN] = "unknown", [MEMORY_ANONYMOUS] = "anonymous",
+		[MEMORY_STACK] = "stack",     [MEMORY_HEAP] = "heap",
+		[MEMORY_FILE] = "file",	      [MEMORY_SHARED] = "shared file",
+	};
+
+	return labels[fault->memory];
+}
+
+/* NULL: unknown. */
+static const char *fault_page_label(const Fault *fault)
+{
+	static const char *const labels[PAGE_COUNT] = {
+		[PAGE_ABSENT] = "not mapped",
+		[PAGE_PROTECTED] = "mapped, access not allowed",
+		[PAGE_CACHED] = "in memory",
+		[PAGE_AWAITED] = "being read (readahead or another fault)",
+		[PAGE_READ] = "read for this fault",
+	};
+
+	return labels[fault->page];
+}
+
+/* The hook that recorded it. */
+static const char *fault_hook_label(const Fault *fault)
+{
+	switch (fault->hook) {
+	case FAULT_HOOK_FUNCTION:
+		return "handle_mm_fault";
+	case FAULT_HOOK_EVENT:
+		return "tracepoint and the kernel's accounting";
+	default:
+		return "tracepoint; ended no earlier than when the thread ran again";
+	}
+}
+
 void event_fields_fault(const FieldSink *sink, const Thread *thread, const Fault *fault)
 {
 	emit_text(sink, "class", fault_class_label(fault_class(fault)));

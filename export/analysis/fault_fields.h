@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fault_fields.h - the texts of a page fault for all writers. */
+/* fault_fields.h - the class of a page fault, and which faults fit a budget. */
 #ifndef WALLPROF_FAULT_FIELDS_H
 #define WALLPROF_FAULT_FIELDS_H
 
@@ -25,18 +25,6 @@ enum fault_class fault_class(const Fault *fault);
 
 /* Returns "first touch", "file, major", …. Static. */
 const char *fault_class_label(enum fault_class class);
-
-/* Returns "write", "read by the kernel", …. Static. */
-const char *fault_access_label(const Fault *fault);
-
-/* Returns "heap", "stack", "file", …. Static. */
-const char *fault_memory_label(const Fault *fault);
-
-/* Returns the state of the page before: "not mapped", "in memory", …. Static; NULL if unknown. */
-const char *fault_page_label(const Fault *fault);
-
-/* Returns the hook that recorded it: "handle_mm_fault", …. Static. */
-const char *fault_hook_label(const Fault *fault);
 
 /* Returns the stack of the program that caused it. */
 StackRef fault_stack(const Timeline *timeline, const Thread *thread, const Fault *fault);
