@@ -6,8 +6,6 @@
 #ifndef WALLPROF_OBJECT_RECORDS_H
 #define WALLPROF_OBJECT_RECORDS_H
 
-#include "records.h"
-
 /*
  * REC_INODE: the name of a file, at the time of the record. text holds the names one after the
  * other, each with its NUL: the file's own first, then its directory's, and so on.

@@ -13,6 +13,7 @@
 #include "irq_context.bpf.h"
 #include "object.bpf.h"
 #include "syscall.bpf.h"
+#include "unwind_process.bpf.h"
 
 static __always_inline u16 switch_seq(struct task_struct *task)
 {

@@ -5,6 +5,7 @@
  */
 #include "cgroup.bpf.h"
 #include "cost.bpf.h"
+#include "unwind_process.bpf.h"
 #include "user_stack.bpf.h"
 
 SEC("tp_btf/sched_process_exec")

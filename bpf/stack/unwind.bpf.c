@@ -10,6 +10,8 @@
 #include "unwind_process.bpf.h"
 #include "user_side.bpf.h"
 
+#define EBUSY 16
+
 /* ---- the tables ---------------------------------------------------------------- */
 
 /*

@@ -34,17 +34,4 @@ extern int user_memo_store(struct stack_slot *slot, u64 seed);
  */
 extern int unwind_copy(struct stack_slot *slot);
 
-/*
- * The next two functions take the slot's index, because the verifier of 6.1 accepts only a map's
- * value, not a function's argument, as the source of a map update.
- *
- * unwind_exec() makes an entry with what is known of the program that the current task has just
- * executed.
- */
-extern int unwind_exec(u32 slot_index);
-/* Makes an entry for a forked process: a copy of its parent's, which is the current task's. */
-extern int unwind_fork(u32 slot_index, u32 tgid, u64 start_boottime);
-/* Deletes the entry of a process that has ended. */
-extern int unwind_exit(u32 tgid, u64 start_boottime);
-
 #endif

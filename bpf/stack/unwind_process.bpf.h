@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_process.bpf.h - the mappings of a process that BPF knows or finds out.
+ * unwind_process.bpf.h - the mappings of a process that BPF knows or finds out, and their
+ * maintenance at exec, birth and exit.
  */
 #ifndef WALLPROF_UNWIND_PROCESS_BPF_H
 #define WALLPROF_UNWIND_PROCESS_BPF_H
 
-#include "unwind.bpf.h"
+#include "wallprof.bpf.h"
 
-#define EBUSY 16
+/*
+ * The first two functions take the slot's index, because the verifier of 6.1 accepts only a map's
+ * value, not a function's argument, as the source of a map update.
+ *
+ * unwind_exec() makes an entry with what is known of the program that the current task has just
+ * executed.
+ */
+extern int unwind_exec(u32 slot_index);
+/* Makes an entry for a forked process: a copy of its parent's, which is the current task's. */
+extern int unwind_fork(u32 slot_index, u32 tgid, u64 start_boottime);
+/* Deletes the entry of a process that has ended. */
+extern int unwind_exit(u32 tgid, u64 start_boottime);
 
 struct found_vma {
 	struct unwind_object_key key;
@@ -15,7 +27,8 @@ struct found_vma {
 	bool exec, file, vdso;
 };
 
-static long read_vma(struct task_struct *task, struct vm_area_struct *vma, struct found_vma *found)
+static __attribute__((unused)) long read_vma(struct task_struct *task, struct vm_area_struct *vma,
+					     struct found_vma *found)
 {
 	struct file *file = BPF_CORE_READ(vma, vm_file);
 

@@ -5,7 +5,7 @@
 #ifndef WALLPROF_FUTEX_BPF_H
 #define WALLPROF_FUTEX_BPF_H
 
-#include "object.bpf.h"
+#include "inode.bpf.h"
 #include "user_side.bpf.h"
 
 struct futex_mapping {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * object.bpf.c - sends what the waited-for open file is.
+ * object.bpf.c - sends what the waited-for open file or futex word is.
  */
 #include "object.bpf.h"
+#include "futex.bpf.h"
+#include "syscall.bpf.h"
 
 /*
  * Reads the kernel's name of a file without a path; returns its length with the NUL. A pidfd's
@@ -63,6 +65,18 @@ __noinline int object_emit(u64 address, struct object_key *ret_key)
 	else
 		socket_emit(address);
 	return kind;
+}
+
+__noinline int futex_emit(struct rec_switch *record)
+{
+	u64 address;
+
+	if (!record || !record->prev_state || record->h.flags & (SWITCH_PREEMPT | SWITCH_SIGNALLED))
+		return 0;
+	address = futex_word(record->syscall, record->args[0], record->word);
+	if (!address)
+		return 0;
+	return futex_emit_word(bpf_get_current_task_btf(), address);
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -55,8 +55,8 @@ extern int watch_end(const struct object_key *key, u32 slot);
  */
 extern int ring_emit(struct rec_switch *record);
 /*
- * futex.bpf.c: sends REC_FUTEX of the word that the current process waits for in its system call,
- * unless it was sent lately.
+ * Sends REC_FUTEX of the word that the current process waits for in its system call, unless it was
+ * sent lately.
  */
 extern int futex_emit(struct rec_switch *record);
 

@@ -32,7 +32,7 @@ static const ProgramInfo programs[] = {
 	    FAULTS(NEVER, WITHOUT_THRESHOLD), .lost_kind = REC_FAULT),
 	ROW("on_fault_accounted_stack", "perf_event/page-faults-min", "page faults, with stacks",
 	    OPTIONAL, TICK, FAULTS(NEVER, WITH_THRESHOLD), .lost_kind = REC_FAULT),
-	/* bpf/probes/bio.bpf.c */
+	/* bpf/probes/block.bpf.c */
 	ROW("on_bio_queued", "tp_btf/block_bio_queue", "block I/O", OPTIONAL, TICK,
 	    .missed_requests = "requests have no thread (submitted while the program was busy)"),
 	ROW("on_bio_limited", "fentry/__blk_throtl_bio", "block I/O that a cgroup limits",
@@ -48,7 +48,6 @@ static const ProgramInfo programs[] = {
 		    "busy)"),
 	ROW("on_bio_completed", "tp_btf/block_bio_complete", "block I/O of md, dm and zram",
 	    OPTIONAL, TICK, .lost_kind = REC_REQUEST),
-	/* bpf/probes/block.bpf.c */
 	ROW("on_request_inserted", "tp_btf/block_rq_insert", "block I/O", OPTIONAL, TICK),
 	ROW("on_request_merged", "tp_btf/block_rq_merge", "block I/O", OPTIONAL, TICK),
 	ROW("on_request_issued", "tp_btf/block_rq_issue", "block I/O", OPTIONAL, TICK,
