@@ -22,7 +22,7 @@
 #define FD_WATCHES_COUNT(answer) ((answer) >> 8 & 0xff)
 #define FD_WATCHES_KIND(answer)	 ((answer)&0xff)
 
-/* BTF ids of the kernel types that are read through plain pointers (kernel_read.bpf.h). */
+/* BTF ids of the kernel types that are read through plain pointers (fd.bpf.c). */
 struct kernel_type_ids {
 	u32 file, files_struct, inode, dentry, socket, sock, eventpoll, epitem, rb_node;
 };

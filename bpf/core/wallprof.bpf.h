@@ -44,7 +44,7 @@ extern const volatile bool setting_threads;	   /* single threads are marked, not
 extern const volatile u64 setting_cgroup;	   /* the recorded cgroup's id; 0 = none */
 extern const volatile u32 setting_cgroup_hierarchy;
 extern const volatile bool setting_taken_time;		       /* the kernel may account for it */
-extern const volatile struct kernel_type_ids setting_type_ids; /* see kernel_read.bpf.h */
+extern const volatile struct kernel_type_ids setting_type_ids; /* see fd.bpf.c */
 
 /* ---- state shared with user space (mapped there) --------------------------- */
 
@@ -130,7 +130,7 @@ struct user_stack_memo {
 };
 
 /*
- * A stack memo of a kernel stack: what the kernel's walk may have read (kernel_stack_memo.bpf.c).
+ * A stack memo of a kernel stack: what the kernel's walk may have read (stack_memo.bpf.c).
  */
 struct kernel_stack_memo {
 	u64 busy;

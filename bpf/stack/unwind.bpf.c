@@ -220,7 +220,7 @@ __noinline int find_in_seeds(struct stack_slot *slot, u64 pc)
 
 #define WALK_SELF struct stack_slot *self
 
-/* Notes a word that this walk has read, for the stack memo (user_stack_memo.bpf.c). */
+/* Notes a word that this walk has read, for the stack memo (stack_memo.bpf.c). */
 static __always_inline void memo_note_word(struct stack_slot *slot, u64 address)
 {
 	u64 above = address - slot->start.sp, at = above / sizeof(u64);

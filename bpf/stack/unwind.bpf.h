@@ -13,21 +13,8 @@
  */
 extern int unwind_begin(struct stack_slot *slot);
 
-/*
- * Whether this is the remembered stack of this thread: every word that its walk read is the same
- * now. slot->stack.id holds the seed on entry; if it is the remembered stack, it gets that stack's
- * id, and 1 is returned.
- */
-extern int user_memo_lookup(struct stack_slot *slot);
-
 /* Walks the stack into slot->stack: frames, count, result, tables_ns and flags. */
 extern int unwind_walk(struct stack_slot *slot);
-
-/*
- * Remembers what the walk read, for user_memo_lookup() with that seed, if the walk reached the end
- * of the stack.
- */
-extern int user_memo_store(struct stack_slot *slot, u64 seed);
 
 /*
  * Sends the registers and the stack if the walk could not reach its end. It overwrites slot->walk.

@@ -9,7 +9,7 @@
 #ifndef WALLPROF_USER_STACK_BPF_H
 #define WALLPROF_USER_STACK_BPF_H
 
-#include "kernel_stack_memo.bpf.h"
+#include "stack_memo.bpf.h"
 #include "unwind.bpf.h"
 
 extern int stack_hash(struct stack_slot *slot);

@@ -26,7 +26,7 @@ typedef struct KernelInfo {
 	 */
 	bool subtracts_time;
 	struct kernel_type_ids type_ids; /* all 0: they cannot be used with this kernel; see
-					    bpf/wait/kernel_read.bpf.h */
+					    bpf/wait/fd.bpf.c */
 	/*
 	 * The types that the programs use, for bpf_object_open_opts::btf_custom_path; NULL: there
 	 * is no room for such a file, and libbpf searches all types.

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * stack_memo.bpf.h - stack memos for user and kernel stacks that repeat.
+ */
+#ifndef WALLPROF_STACK_MEMO_BPF_H
+#define WALLPROF_STACK_MEMO_BPF_H
+
+#include "wallprof.bpf.h"
+
+/*
+ * Whether this is the remembered stack of this thread: every word that its walk read is the same
+ * now. slot->stack.id holds the seed on entry; if it is the remembered stack, it gets that stack's
+ * id, and 1 is returned.
+ */
+extern int user_memo_lookup(struct stack_slot *slot);
+
+/*
+ * Remembers what the walk read, for user_memo_lookup() with that seed, if the walk reached the end
+ * of the stack.
+ */
+extern int user_memo_store(struct stack_slot *slot, u64 seed);
+
+/*
+ * Looks up the current task's kernel stack. slot->kernel_from is an address in the frame of the
+ * kernel function that runs the program. If the stack is the remembered one, its id is stored in
+ * slot->stack.id, and 1 is returned.
+ */
+extern int kernel_memo_lookup(struct stack_slot *slot);
+
+/*
+ * Remembers the words that kernel_memo_lookup() read, with slot->stack: its id, and the frames that
+ * were found.
+ */
+extern int kernel_memo_store(struct stack_slot *slot);
+
+#endif
