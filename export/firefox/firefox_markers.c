@@ -470,21 +470,15 @@ static void write_path_data(Profile *profile, const Marker *marker)
 
 static void write_data(Profile *profile, const Marker *marker)
 {
+	static const MarkerVisitor writers[] = {
+		[MARKER_WAIT] = write_wait_data,       [MARKER_UNKNOWN] = write_unknown_data,
+		[MARKER_FAULT] = write_fault_data,     [MARKER_REQUEST] = write_request_data,
+		[MARKER_LOSS] = write_loss_data,       [MARKER_EXIT] = write_process_data,
+		[MARKER_PROCESS] = write_process_data, [MARKER_PATH] = write_path_data,
+	};
+
 	json_begin_object(&profile->json);
-	if (marker->kind == MARKER_WAIT)
-		write_wait_data(profile, marker);
-	else if (marker->kind == MARKER_UNKNOWN)
-		write_unknown_data(profile, marker);
-	else if (marker->kind == MARKER_FAULT)
-		write_fault_data(profile, marker);
-	else if (marker->kind == MARKER_REQUEST)
-		write_request_data(profile, marker);
-	else if (marker->kind == MARKER_LOSS)
-		write_loss_data(profile, marker);
-	else if (marker->kind == MARKER_PATH)
-		write_path_data(profile, marker);
-	else
-		write_process_data(profile, marker);
+	writers[marker->kind](profile, marker);
 	json_end_object(&profile->json);
 }
 

@@ -158,20 +158,21 @@ static char *put_character(char *p, const char **s)
 		*s += 1;
 		return mempcpy(p, REPLACEMENT, strlen(REPLACEMENT));
 	}
-	if (c == '"' || c == '\\') {
-		*p++ = '\\';
-	} else if (c == '\n' || c == '\t') { /* every line of a source has them */
+	if (c == '\n' || c == '\t') { /* every line of a source has them */
 		*p++ = '\\';
 		*p++ = c == '\n' ? 'n' : 't';
 		*s += 1;
 		return p;
-	} else if (c < 0x20) {
+	}
+	if (c < 0x20) {
 		p = mempcpy(p, "\\u00", 4);
 		*p++ = hex[c >> 4];
 		*p++ = hex[c & 15];
 		*s += 1;
 		return p;
 	}
+	if (c == '"' || c == '\\')
+		*p++ = '\\';
 	p = mempcpy(p, *s, length);
 	*s += length;
 	return p;

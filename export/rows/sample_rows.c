@@ -154,6 +154,7 @@ static void end_band(Walk *walk, const Held *held)
 static void fold_weight(Walk *walk, uint32_t stack, uint64_t weight_ns)
 {
 	uint32_t number = map_get(&walk->fold_index, stack);
+	uint32_t *first;
 	Fold *fold;
 
 	if (number == MAP_NONE) {
@@ -163,14 +164,12 @@ static void fold_weight(Walk *walk, uint32_t stack, uint64_t weight_ns)
 	}
 	fold = &walk->folds.items[number];
 	fold->weight_ns += weight_ns;
-	if (!fold->ready && fold->weight_ns >= walk->plan->fold_ns) {
-		uint32_t *first =
-			&walk->paint.ready[stack_table_leaf_category(walk->tables, stack)];
-
-		fold->ready = true;
-		fold->next = *first;
-		*first = number;
-	}
+	if (fold->ready || fold->weight_ns < walk->plan->fold_ns)
+		return;
+	first = &walk->paint.ready[stack_table_leaf_category(walk->tables, stack)];
+	fold->ready = true;
+	fold->next = *first;
+	*first = number;
 }
 
 /*

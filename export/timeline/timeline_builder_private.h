@@ -2,14 +2,13 @@
 /*
  * timeline_builder_private.h - what the parts of the timeline's builder share.
  *
- * timeline_builder.c      takes records apart; definitions, losses, totals
+ * timeline_builder.c      takes records apart; definitions, losses, totals; the filter
  *    timeline_tasks.c     which thread of which process a tid means at a moment
  *    timeline_chain.c     the state chain of one thread, as records come
  *    timeline_cpus.c      which task had which CPU
  *    timeline_faults.c    page faults over the chain
  *    timeline_objects.c   what waits are for, and the names of these objects
  *    timeline_requests.c  requests to block devices, and the waits that they ended
- *    timeline_filter.c    which part of the capture is included
  *    timeline_resolve.c   what the losses leave of the chains; ledgers
  *    timeline_finish.c    the ends of threads and processes; merges losses; the result
  *
@@ -323,13 +322,10 @@ bool resolve_final_lost(const TimelineBuilder *builder, const BuildThread *targe
  */
 bool resolve_target(TimelineBuilder *builder, BuildThread *target, uint64_t end_ns, bool gone);
 
-/* ---- timeline_filter.c --------------------------------------------------- */
+/* ---- timeline_builder.c -------------------------------------------------- */
 
 /* Returns whether the filter includes a target, all of whose records are known. */
 bool filter_includes(const TimelineBuilder *builder, const BuildThread *target);
-
-/* Replaces the recorded window by the requested one. */
-void filter_window(TimelineBuilder *builder);
 
 /* ---- timeline_finish.c --------------------------------------------------- */
 

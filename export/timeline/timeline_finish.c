@@ -402,14 +402,14 @@ void losses_finish(Timeline *timeline)
 	LossSpan *spans = timeline->losses.items;
 	size_t count = timeline->losses.count;
 
-	if (count > LOSSES_MAX) {
-		qsort(spans, count, sizeof(*spans), compare_origins);
-		for (uint64_t gap_ns = FIRST_GAP_NS; count > LOSSES_MAX && gap_ns < LAST_GAP_NS;
-		     gap_ns *= 2)
-			count = merge(spans, count, gap_ns);
-		qsort(spans, count, sizeof(*spans), compare_times);
-		timeline->losses.count = count;
-	}
+	if (count <= LOSSES_MAX)
+		return;
+	qsort(spans, count, sizeof(*spans), compare_origins);
+	for (uint64_t gap_ns = FIRST_GAP_NS; count > LOSSES_MAX && gap_ns < LAST_GAP_NS;
+	     gap_ns *= 2)
+		count = merge(spans, count, gap_ns);
+	qsort(spans, count, sizeof(*spans), compare_times);
+	timeline->losses.count = count;
 }
 
 /*
