@@ -5,10 +5,12 @@
 #ifndef WALLPROF_UTIL_H
 #define WALLPROF_UTIL_H
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -70,15 +72,46 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  */
 void touch_memory(void *p, size_t size);
 
-/* Cleanup attributes: _cleanup_free_ char *s = …; */
+/*
+ * Cleanup attributes, for variables that are freed or closed wherever their block is left:
+ *
+ *	_cleanup_free_ char *s = …;	_cleanup_close_ int fd = …;
+ *	_cleanup_fclose_ FILE *file = …;	_cleanup_closedir_ DIR *folder = …;
+ *	_cleanup_(foo_free) Foo foo = {};
+ *	_cleanup_(foo_freep) Foo *foo = NULL;	(after DEFINE_CLEANUP(Foo *, foo_free))
+ */
+#define _cleanup_(function) __attribute__((cleanup(function)))
+#define DEFINE_CLEANUP(type, function)                                                             \
+	static inline void function##p(type *p)                                                    \
+	{                                                                                          \
+		if (*p)                                                                            \
+			function(*p);                                                              \
+	}
+/* Return the pointer or descriptor, and clear the variable: it is not freed or closed then. */
+#define take_pointer(p)                                                                            \
+	({                                                                                         \
+		__typeof__(p) taken_ = (p);                                                        \
+		(p) = NULL;                                                                        \
+		taken_;                                                                            \
+	})
+#define take_fd(fd)                                                                                \
+	({                                                                                         \
+		int taken_ = (fd);                                                                 \
+		(fd) = -1;                                                                         \
+		taken_;                                                                            \
+	})
 static inline void freep(void *p)
 {
 	free(*(void **)p);
 }
-#define _cleanup_free_ __attribute__((cleanup(freep)))
+#define _cleanup_free_ _cleanup_(freep)
 /* Closes *fd unless it is negative, and makes it -1. */
 void closep(int *fd);
-#define _cleanup_close_ __attribute__((cleanup(closep)))
+#define _cleanup_close_ _cleanup_(closep)
+DEFINE_CLEANUP(FILE *, fclose)
+#define _cleanup_fclose_ _cleanup_(fclosep)
+DEFINE_CLEANUP(DIR *, closedir)
+#define _cleanup_closedir_ _cleanup_(closedirp)
 
 /*
  * Opens a placeholder for a descriptor that is never used: /dev/null, or where there is none (an

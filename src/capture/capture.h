@@ -12,6 +12,7 @@
 #define WALLPROF_CAPTURE_H
 
 #include "records.h"
+#include "util.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -124,5 +125,6 @@ typedef struct CaptureCounts {
 const CaptureCounts *capture_reader_counts(const CaptureReader *reader);
 
 void capture_reader_free(CaptureReader *reader);
+DEFINE_CLEANUP(CaptureReader *, capture_reader_free)
 
 #endif

@@ -234,19 +234,21 @@ int capture_append_frames(CaptureWriter *writer, int fd)
 {
 	off_t offset = sizeof(struct capture_header);
 	int error = capture_flush(writer);
-	ssize_t got = 1;
 
-	while (!error && got > 0) {
-		got = pread(fd, writer->frame, MIN(writer->frame_capacity, (size_t)COPY_SIZE),
-			    offset);
-		if (got < 0)
-			return -errno;
+	if (error)
+		return error;
+	for (;;) {
+		ssize_t got = pread(fd, writer->frame,
+				    MIN(writer->frame_capacity, (size_t)COPY_SIZE), offset);
+
+		if (got <= 0)
+			return got < 0 ? -errno : 0;
 		error = append(writer, writer->frame, got);
-		if (!error)
-			punch_hole(fd, offset, got);
+		if (error)
+			return error;
+		punch_hole(fd, offset, got);
 		offset += got;
 	}
-	return error;
 }
 
 uint64_t capture_writer_file_bytes(const CaptureWriter *writer)

@@ -264,30 +264,34 @@ static void print_all(const Doctor *doctor)
 		       doctor->jit_bytes >> 10);
 }
 
+static void free_doctor(Doctor *doctor)
+{
+	table_service_free(doctor->service);
+	elf_identifier_free(doctor->identifier);
+	for (size_t i = 0; i < doctor->objects.count; i++) {
+		free(doctor->objects.items[i].path);
+		free(doctor->objects.items[i].debug_path);
+		elf_identity_free(&doctor->objects.items[i].identity);
+	}
+	vec_free(&doctor->objects);
+	strings_free(&doctor->paths);
+	closep(&doctor->root_fd);
+}
+
 int doctor_unwind(const char *what)
 {
-	Doctor doctor = {.identifier = elf_identifier_new(), .root_fd = -1};
+	_cleanup_(free_doctor) Doctor doctor = {.identifier = elf_identifier_new(), .root_fd = -1};
 	TableServiceOptions options = {.find_debug = find_debug, .find_user = &doctor};
 	int error = table_service_new(&options, &doctor.service);
 
-	if (error)
+	if (error) {
 		log_error("starting the table workers failed: %s", strerror(-error));
-	else
-		error = add_all(&doctor, what);
-	if (!error) {
-		table_service_wait(doctor.service, now_ns() + TIMEOUT_NS, on_table, &doctor);
-		print_all(&doctor);
-		error = check_opened(&doctor, what);
+		return error;
 	}
-	table_service_free(doctor.service);
-	elf_identifier_free(doctor.identifier);
-	for (size_t i = 0; i < doctor.objects.count; i++) {
-		free(doctor.objects.items[i].path);
-		free(doctor.objects.items[i].debug_path);
-		elf_identity_free(&doctor.objects.items[i].identity);
-	}
-	vec_free(&doctor.objects);
-	strings_free(&doctor.paths);
-	closep(&doctor.root_fd);
-	return error;
+	error = add_all(&doctor, what);
+	if (error)
+		return error;
+	table_service_wait(doctor.service, now_ns() + TIMEOUT_NS, on_table, &doctor);
+	print_all(&doctor);
+	return check_opened(&doctor, what);
 }

@@ -55,25 +55,23 @@ static int add_record(void *user, const struct record *record)
 /* Kernel addresses are valid only until the next boot. */
 static bool is_this_boot(const Timeline *timeline)
 {
+	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 	const char *recorded = timeline_meta(timeline, "boot_id");
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	char boot_id[64] = "";
+	char boot_id[64];
 
-	if (file) {
-		if (!fgets(boot_id, sizeof(boot_id), file))
-			*boot_id = '\0';
-		fclose(file);
-	}
+	if (!recorded || !file || !fgets(boot_id, sizeof(boot_id), file))
+		return false;
 	boot_id[strcspn(boot_id, "\n")] = '\0';
-	return recorded && *boot_id && !strcmp(recorded, boot_id);
+	return *boot_id && !strcmp(recorded, boot_id);
 }
 
 static int resolve_late(CaptureReader *reader, const LoadOptions *options, const Invoker *invoker,
 			Loaded *loaded)
 {
 	SourcesOptions reading = {.invoker = invoker};
-	Sources *sources = !options->no_source ? sources_new(&reading) : NULL;
-	AsInvoker as;
+	_cleanup_(sources_freep) Sources *sources =
+		options->no_source ? NULL : sources_new(&reading);
+	_cleanup_(as_invoker_free) AsInvoker as;
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
 		.open_beside = symbols_open_beside_by_path,
@@ -86,21 +84,17 @@ static int resolve_late(CaptureReader *reader, const LoadOptions *options, const
 		.deadline_ns = now_ns() + SYMBOLS_SECONDS_MAX * NSEC_PER_SEC,
 	};
 	SymbolsSummary summary;
-	SourcesSummary texts;
 	int error = as_invoker_prepare(invoker, &as);
 
-	if (!error)
-		error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
-	if (!error)
-		symbols_warn_kernel(&summary);
-	if (!error)
-		log_info("%lu of %lu addresses named from this machine's files", summary.named,
-			 summary.addresses);
-	if (!error && sources)
-		error = sources_write(sources, add_record, loaded->frames, &texts);
-	sources_free(sources);
-	as_invoker_free(&as);
-	return error;
+	if (error)
+		return error;
+	error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
+	if (error)
+		return error;
+	symbols_warn_kernel(&summary);
+	log_info("%lu of %lu addresses named from this machine's files", summary.named,
+		 summary.addresses);
+	return sources ? sources_write(sources, add_record, loaded->frames, NULL) : 0;
 }
 
 static void report_damage(const char *capture_path, const CaptureReader *reader)
@@ -159,32 +153,34 @@ static void log_unreadable(const char *path, const char *reason)
 int export_cmd_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
 		    Loaded *ret_loaded)
 {
+	_cleanup_(capture_reader_freep) CaptureReader *reader = NULL;
+	_cleanup_(export_cmd_unload) Loaded loaded = {};
 	const char *message = NULL;
-	CaptureReader *reader;
 	bool has_symbols;
 	int error = capture_reader_open(capture_path, &reader, &message);
 
-	*ret_loaded = (Loaded){};
 	if (error) {
 		log_unreadable(capture_path, message ? message : error_text(error));
 		return error;
 	}
-	error = read_all(reader, options, ret_loaded, &has_symbols);
-	if (!error)
+	error = read_all(reader, options, &loaded, &has_symbols);
+	if (!error) {
 		report_damage(capture_path, reader);
-	if (!error && !has_symbols)
-		error = resolve_late(reader, options, invoker, ret_loaded);
+		error = has_symbols ? 0 : resolve_late(reader, options, invoker, &loaded);
+	}
 	if (error) {
 		log_error("reading %s failed: %s", capture_path, error_text(error));
-	} else {
-		error = check_found(ret_loaded->timeline, options, capture_path);
-		if (!error)
-			error = analyse(ret_loaded, options->critical_tid);
+		return error;
 	}
-	capture_reader_free(reader);
+	error = check_found(loaded.timeline, options, capture_path);
 	if (error)
-		export_cmd_unload(ret_loaded);
-	return error;
+		return error;
+	error = analyse(&loaded, options->critical_tid);
+	if (error)
+		return error;
+	*ret_loaded = loaded;
+	loaded = (Loaded){};
+	return 0;
 }
 
 void export_cmd_unload(Loaded *loaded)

@@ -89,8 +89,9 @@ static int check_outputs(const Options *options, const char *capture)
 {
 	int error = options_to_stdout(options) ? 0 : check_output(options->output);
 
-	if (!error && options->export.json_summary)
-		error = check_output(options->export.json_summary);
+	if (error)
+		return error;
+	error = options->export.json_summary ? check_output(options->export.json_summary) : 0;
 	return error ? error : check_distinct(options, capture);
 }
 
@@ -189,20 +190,24 @@ static int record_only(const Options *options, const Invoker *invoker)
 static int export_capture(const Options *options, const Invoker *invoker, const char *capture,
 			  bool summary)
 {
-	Loaded loaded;
+	_cleanup_(export_cmd_unload) Loaded loaded = {};
 	int error = export_cmd_load(capture, &options->load, invoker, &loaded);
 
 	if (error)
 		return error;
 	error = export_cmd_write(&loaded, &options->export, capture,
 				 options_to_stdout(options) ? NULL : options->output, invoker);
-	if (!error && options->export.json_summary)
-		error = export_cmd_write_summary(&loaded, &options->export, capture, invoker);
-	if (!error && summary && log_level >= LOG_NORMAL)
+	if (error)
+		return error;
+	error = options->export.json_summary
+			? export_cmd_write_summary(&loaded, &options->export, capture, invoker)
+			: 0;
+	if (error)
+		return error;
+	if (summary && log_level >= LOG_NORMAL)
 		report_summary(stderr, loaded.timeline, loaded.frames, options->output,
 			       options->export.format == FORMAT_CHROME);
-	export_cmd_unload(&loaded);
-	return error;
+	return 0;
 }
 
 static int profile(const Options *options, const Invoker *invoker)

@@ -213,12 +213,12 @@ static int open_profile(const char *given, Profile *profile)
 	profile->path =
 		profile->fd < 0 ? xstrdup(given) : xasprintf("/proc/self/fd/%d", profile->fd);
 	error = static_files_profile(profile->path, &file);
-	if (!error)
-		close(file.fd);
-	else if (error == -EMEDIUMTYPE)
+	if (error == -EMEDIUMTYPE)
 		log_wrong_kind(given);
-	else
+	else if (error)
 		log_error("reading %s failed: %s", given, strerror(-error));
+	else
+		close(file.fd);
 	return error;
 }
 
@@ -260,10 +260,11 @@ static int drop_to_invoker(const Invoker *invoker)
 {
 	int error = -invoker_become(invoker);
 
-	if (!error)
-		return privileges_keep(0);
-	log_error("dropping privileges failed: %s", strerror(-error));
-	return error;
+	if (error) {
+		log_error("dropping privileges failed: %s", strerror(-error));
+		return error;
+	}
+	return privileges_keep(0);
 }
 
 /* Without the URL the server is useless, so a failure ends it. */
@@ -278,23 +279,21 @@ static int print_url(const char *url)
 
 static int show(const char *path, const OpenOptions *options, const Profile *profile, int signal_fd)
 {
+	_cleanup_(http_server_stopp) HttpServer *server = NULL;
 	_cleanup_free_ char *url = NULL;
 	pid_t browser = -1;
-	HttpServer *server;
 	int error = start(options, profile, &server);
 
 	if (error)
 		return error;
 	url = page_url(options->viewer, server);
 	error = print_url(url);
-	if (!error) {
-		if (!options->no_browser && has_browser())
-			browser = start_browser(url);
-		log_info("serving %s until Ctrl-C", path);
-		error = serve(server, signal_fd, options->idle_timeout_ns, browser);
-	}
-	http_server_stop(server);
-	return error;
+	if (error)
+		return error;
+	if (!options->no_browser && has_browser())
+		browser = start_browser(url);
+	log_info("serving %s until Ctrl-C", path);
+	return serve(server, signal_fd, options->idle_timeout_ns, browser);
 }
 
 /* The server looks up in /proc which user sends a request, and refuses the request if it cannot. */
@@ -308,16 +307,19 @@ static int check_proc(void)
 
 int open_cmd_run(const char *path, const OpenOptions *options, const Invoker *invoker)
 {
-	__attribute__((cleanup(free_profile))) Profile profile = {.fd = -1};
+	_cleanup_(free_profile) Profile profile = {.fd = -1};
 	_cleanup_close_ int signal_fd = -1;
 	int error = drop_to_invoker(invoker);
 
-	if (!error)
-		error = check_viewer(options->viewer);
-	if (!error)
-		error = check_proc();
-	if (!error)
-		error = open_profile(path, &profile);
+	if (error)
+		return error;
+	error = check_viewer(options->viewer);
+	if (error)
+		return error;
+	error = check_proc();
+	if (error)
+		return error;
+	error = open_profile(path, &profile);
 	if (error)
 		return error;
 	signals_begin();

@@ -312,17 +312,24 @@ static int split(char *text, Words *words)
 static int read_words(const Words *words, GivenOptions *given)
 {
 	int error, end_of_line = optind;
+	const char *unread;
 
 	optind = 0; /* getopt starts a new argument list */
 	error = read_options(words->count - 1, words->items, given);
-	if (!error && words->items[optind]) {
-		log_error("unexpected argument '%s'", words->items[optind]);
-		error = -EINVAL;
-	}
-	for (size_t i = 0; i < given->count && !error; i++)
-		error = check_env_option(given->items[i].info);
+	unread = words->items[optind];
 	optind = end_of_line;
-	return error;
+	if (error)
+		return error;
+	if (unread) {
+		log_error("unexpected argument '%s'", unread);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < given->count; i++) {
+		error = check_env_option(given->items[i].info);
+		if (error)
+			return error;
+	}
+	return 0;
 }
 
 /*
@@ -331,16 +338,42 @@ static int read_words(const Words *words, GivenOptions *given)
  */
 static int set_env_options(const GivenOptions *given, Options *options)
 {
-	int error = 0;
-
-	for (size_t i = 0; i < given->count && !error; i++) {
+	for (size_t i = 0; i < given->count; i++) {
 		const OptionInfo *info = given->items[i].info;
+		bool given_path = options->verb == VERB_RECORD && info->letter == 'o';
+		int error = info->verbs & VERB_BIT(options->verb) && !given_path
+				    ? set_option(&given->items[i], options)
+				    : 0;
 
-		if (info->verbs & VERB_BIT(options->verb) &&
-		    !(options->verb == VERB_RECORD && info->letter == 'o'))
-			error = set_option(&given->items[i], options);
+		if (error)
+			return error;
 	}
-	return error;
+	return 0;
+}
+
+static void free_words(Words *words)
+{
+	vec_free(words);
+}
+
+static void free_given(GivenOptions *given)
+{
+	vec_free(given);
+}
+
+static int apply_text(const char *text, Options *options)
+{
+	static char name[] = "wallprof: " ENVIRONMENT; /* getopt prints it before its messages */
+	_cleanup_(free_given) GivenOptions given = {};
+	_cleanup_(free_words) Words words = {};
+	int error;
+
+	*vec_push(&words) = name;
+	error = split(xstrdup(text), &words);
+	if (error)
+		return error;
+	error = read_words(&words, &given);
+	return error ? error : set_env_options(&given, options);
 }
 
 /*
@@ -349,24 +382,14 @@ static int set_env_options(const GivenOptions *given, Options *options)
  */
 static int apply_environment(Options *options)
 {
-	static char name[] = "wallprof: " ENVIRONMENT; /* getopt prints it before its messages */
 	const char *text = getenv(ENVIRONMENT);
-	GivenOptions given = {};
-	Words words = {};
 	int error;
 
 	if (!text)
 		return 0;
 	log_about(ENVIRONMENT);
-	*vec_push(&words) = name;
-	error = split(xstrdup(text), &words);
-	if (!error)
-		error = read_words(&words, &given);
-	if (!error)
-		error = set_env_options(&given, options);
+	error = apply_text(text, options);
 	log_about(NULL);
-	vec_free(&words);
-	vec_free(&given);
 	return error;
 }
 
@@ -466,8 +489,9 @@ static int check_format(const Options *options)
 {
 	int error = check_level(options, options->output);
 
-	if (!error)
-		error = check_level(options, options->export.json_summary);
+	if (error)
+		return error;
+	error = check_level(options, options->export.json_summary);
 	if (error)
 		return error;
 	if (options->export.format == FORMAT_CHROME && options->export.cpu_graph) {
@@ -479,19 +503,19 @@ static int check_format(const Options *options)
 
 static int finalize_output(Options *options, const GivenOptions *line)
 {
-	int error = 0;
+	bool exports = VERBS_EXPORTS & VERB_BIT(options->verb);
+	int error;
 
 	if (!options->output)
 		options->output = default_output(options);
 	else if (!is_given(line, "output"))
 		log_about(ENVIRONMENT);
-	if (VERBS_EXPORTS & VERB_BIT(options->verb))
-		error = choose_format(options);
+	error = exports ? choose_format(options) : 0;
 	log_about(NULL);
+	if (error)
+		return error;
 	ignore_env_conflicts(options, line);
-	if (!error && VERBS_EXPORTS & VERB_BIT(options->verb))
-		error = check_format(options);
-	return error;
+	return exports ? check_format(options) : 0;
 }
 
 static int check_range(const Options *options)
@@ -567,41 +591,50 @@ static int read_line(int argc, char **argv, Options *options, GivenOptions *give
 {
 	int error = read_options(argc, argv, given);
 
-	if (!error && !has_info_option(given) && parse_verb(argc, argv, options))
+	if (error)
+		return error;
+	if (!has_info_option(given) && parse_verb(argc, argv, options)) {
 		error = read_options(argc, argv, given);
-	/* These commands also accept options after the file. */
-	if (!error && VERBS_WITH_FILE & VERB_BIT(options->verb) && optind < argc) {
-		options->input = argv[optind++];
-		error = read_options(argc, argv, given);
+		if (error)
+			return error;
 	}
-	return error;
+	/* These commands also accept options after the file. */
+	if (!(VERBS_WITH_FILE & VERB_BIT(options->verb)) || optind >= argc)
+		return 0;
+	options->input = argv[optind++];
+	return read_options(argc, argv, given);
 }
 
 static int set_line_options(const GivenOptions *given, Options *options)
 {
 	bool over = has_info_option(given);
-	int error = 0;
+	int error;
 
-	for (size_t i = 0; i < given->count && !error && !over; i++)
+	for (size_t i = 0; i < given->count && !over; i++) {
 		error = check_option(given->items[i].info, options->verb);
-	for (size_t i = 0; i < given->count && !error; i++)
+		if (error)
+			return error;
+	}
+	for (size_t i = 0; i < given->count; i++) {
 		error = set_option(&given->items[i], options);
-	return error;
+		if (error)
+			return error;
+	}
+	return 0;
 }
 
 static int parse(int argc, char **argv, Options *options)
 {
-	GivenOptions line = {};
+	_cleanup_(free_given) GivenOptions line = {};
 	int error = read_line(argc, argv, options, &line);
 
-	if (!error && !has_info_option(&line))
-		error = apply_environment(options);
-	if (!error)
-		error = set_line_options(&line, options);
-	if (!error)
-		error = finalize_output(options, &line);
-	vec_free(&line);
-	return error;
+	if (error)
+		return error;
+	error = has_info_option(&line) ? 0 : apply_environment(options);
+	if (error)
+		return error;
+	error = set_line_options(&line, options);
+	return error ? error : finalize_output(options, &line);
 }
 
 int options_parse(int argc, char **argv, Options *ret_options)

@@ -180,15 +180,13 @@ static struct rec_source *read_source(int fd, const char *path, size_t size)
 	size_t before = offsetof(struct rec_source, data) + path_size;
 	_cleanup_free_ struct rec_source *source = xcalloc(1, before + size + 7);
 	ssize_t got = read_text(fd, source->data + path_size, size);
-	struct rec_source *whole = source;
 
 	if (got <= 0 || memchr(source->data + path_size, '\0', got))
 		return NULL;
 	source->h = (struct record){.len = (before + got + 7) & ~(size_t)7, .kind = REC_SOURCE};
 	source->text_size = got;
 	memcpy(source->data, path, path_size);
-	source = NULL;
-	return whole;
+	return take_pointer(source);
 }
 
 static bool is_newer(const struct stat *st, const Weighed *weighed)
@@ -223,8 +221,9 @@ static int write_text(Sources *sources, const Weighed *weighed, int fd, const st
 static int write_source(Sources *sources, const AsInvoker *as, const Weighed *weighed,
 			RecordSink sink, void *user)
 {
+	_cleanup_close_ int fd = -1;
 	struct stat st;
-	int fd, error = open_as_invoker(sources, as, weighed, &st, &fd);
+	int error = open_as_invoker(sources, as, weighed, &st, &fd);
 
 	if (error)
 		return error;
@@ -234,9 +233,7 @@ static int write_source(Sources *sources, const AsInvoker *as, const Weighed *we
 		sources->summary.unreadable++;
 		return 0;
 	}
-	error = write_text(sources, weighed, fd, &st, sink, user);
-	close(fd);
-	return error;
+	return write_text(sources, weighed, fd, &st, sink, user);
 }
 
 static void log_summary(const SourcesSummary *summary)
@@ -253,7 +250,7 @@ static void log_summary(const SourcesSummary *summary)
 
 int sources_write(Sources *sources, RecordSink sink, void *user, SourcesSummary *ret_summary)
 {
-	AsInvoker as;
+	_cleanup_(as_invoker_free) AsInvoker as;
 	int error = as_invoker_prepare(sources->options.invoker, &as);
 
 	if (sources->list.count)
@@ -261,9 +258,9 @@ int sources_write(Sources *sources, RecordSink sink, void *user, SourcesSummary 
 			sources);
 	for (size_t i = 0; i < sources->list.count && !error; i++)
 		error = write_source(sources, &as, &sources->list.items[i], sink, user);
-	as_invoker_free(&as);
 	if (!error)
 		log_summary(&sources->summary);
-	*ret_summary = sources->summary;
+	if (ret_summary)
+		*ret_summary = sources->summary;
 	return error;
 }

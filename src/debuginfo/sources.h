@@ -12,6 +12,7 @@
 
 #include "invoker.h"
 #include "record_sink.h"
+#include "util.h"
 #include <sys/stat.h>
 
 #define SOURCES_BUDGET	 (20u << 20) /* bytes of text in total */
@@ -43,6 +44,7 @@ typedef struct SourcesOptions {
 /* options is copied; what it points to must stay. */
 Sources *sources_new(const SourcesOptions *options);
 void sources_free(Sources *sources);
+DEFINE_CLEANUP(Sources *, sources_free)
 
 /* The program or library whose debug information names a source. */
 typedef struct SourceUser {
@@ -73,7 +75,8 @@ typedef struct SourcesSummary {
 
 /*
  * Emits a REC_SOURCE for each file that can be read and fits, and counts what was omitted. Call it
- * once, at the end. Returns 0 or a negative errno of the sink or of changing the rights.
+ * once, at the end. ret_summary may be NULL. Returns 0 or a negative errno of the sink or of
+ * changing the rights.
  */
 int sources_write(Sources *sources, RecordSink sink, void *user, SourcesSummary *ret_summary);
 

@@ -12,22 +12,16 @@
 /* Only /proc/self/maps has the mapping's size. */
 static size_t mapping_size(uint64_t address)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
+	_cleanup_fclose_ FILE *maps = fopen("/proc/self/maps", "re");
 	char line[256];
-	size_t size = 0;
 
-	if (!maps)
-		return 0;
-	while (fgets(line, sizeof(line), maps)) {
+	while (maps && fgets(line, sizeof(line), maps)) {
 		uint64_t start, end;
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && start == address) {
-			size = end - start;
-			break;
-		}
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && start == address)
+			return end - start;
 	}
-	fclose(maps);
-	return size;
+	return 0;
 }
 
 const void *vdso_image(size_t *ret_size)

@@ -167,20 +167,21 @@ static int write_types(const struct btf *btf, int fd)
 	return written == (ssize_t)size ? 0 : -EIO;
 }
 
+static void free_copying(Copying *copying)
+{
+	map_free(&copying->copies);
+	btf__free(copying->to);
+}
+
 int btf_subset_write(const struct btf *kernel, const struct btf *program, int fd)
 {
-	Copying copying = {.from = kernel, .to = btf__new_empty()};
-	Strings names = {};
+	_cleanup_(free_copying) Copying copying = {.from = kernel, .to = btf__new_empty()};
+	_cleanup_(strings_free) Strings names = {};
 	int error;
 
 	if (!copying.to)
 		return -errno;
 	collect_names(program, &names);
 	error = copy_named(&copying, &names);
-	if (!error)
-		error = write_types(copying.to, fd);
-	strings_free(&names);
-	map_free(&copying.copies);
-	btf__free(copying.to);
-	return error;
+	return error ? error : write_types(copying.to, fd);
 }

@@ -10,14 +10,9 @@
 
 bool fentry_probe_is_enabled(void)
 {
-	FILE *file = fopen("/proc/sys/kernel/ftrace_enabled", "re");
-	int first = '1';
+	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/ftrace_enabled", "re");
 
-	if (file) {
-		first = fgetc(file);
-		fclose(file);
-	}
-	return first != '0';
+	return !file || fgetc(file) != '0';
 }
 
 bool fentry_probe_is_supported(const struct btf *kernel, const char *function)

@@ -132,11 +132,11 @@ static int check_addresses(const Kallsyms *kallsyms)
 
 int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
 {
-	FILE *file = fopen(path, "re");
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	_cleanup_(kallsyms_freep) Kallsyms *kallsyms = NULL;
 	_cleanup_free_ char *line = NULL;
 	size_t capacity = 0;
-	Kallsyms *kallsyms;
-	int r = 0;
+	int error;
 
 	if (!file)
 		return -errno;
@@ -145,16 +145,12 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
 	while (getline(&line, &capacity, file) >= 0)
 		parse_line(kallsyms, line);
 	if (ferror(file))
-		r = errno ? -errno : -EIO;
-	else
-		r = check_addresses(kallsyms);
-	fclose(file);
-	if (r < 0) {
-		kallsyms_free(kallsyms);
-		return r;
-	}
+		return errno ? -errno : -EIO;
+	error = check_addresses(kallsyms);
+	if (error)
+		return error;
 	finalize(kallsyms);
-	*ret_kallsyms = kallsyms;
+	*ret_kallsyms = take_pointer(kallsyms);
 	return 0;
 }
 
@@ -187,7 +183,7 @@ static char *name_in(char *line, uint64_t *ret_address)
 int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
 		       KallsymsRange *ranges, size_t max)
 {
-	FILE *file = fopen(path, "re");
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	_cleanup_free_ char *line = NULL;
 	size_t capacity = 0, count = 0;
 	bool open = false; /* the end of the last range is not known yet */
@@ -214,26 +210,23 @@ int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_c
 			open = true;
 		}
 	}
-	fclose(file);
 	count -= open;
 	return count > 0 ? (int)count : -ENOENT;
 }
 
 int kallsyms_check(const char *path)
 {
-	FILE *file = fopen(path, "re");
-	int r = -ENODATA, got;
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	uint64_t address;
+	int r = -ENODATA;
 
 	if (!file)
 		return -errno;
-	do {
-		uint64_t address;
-
-		got = fscanf(file, "%" SCNx64 " %*[^\n]", &address);
-		if (got == 1)
-			r = address ? 0 : -EPERM;
-	} while (got == 1 && r);
-	fclose(file);
+	while (fscanf(file, "%" SCNx64 " %*[^\n]", &address) == 1) {
+		if (address)
+			return 0;
+		r = -EPERM;
+	}
 	return r;
 }
 

@@ -37,6 +37,7 @@ int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_c
 const char *kallsyms_error_text(int error);
 
 void kallsyms_free(Kallsyms *kallsyms);
+DEFINE_CLEANUP(Kallsyms *, kallsyms_free)
 
 typedef struct KernelSymbol {
 	uint64_t start;

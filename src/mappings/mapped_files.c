@@ -384,19 +384,19 @@ int mapped_files_add_path(MappedFiles *files, const char *path, uint32_t *ret_id
 
 int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
 {
+	_cleanup_fclose_ FILE *maps = NULL;
+	_cleanup_free_ char *line = NULL;
 	char maps_path[64];
-	char *line = NULL;
 	size_t capacity = 0;
-	FILE *maps;
-	int error = 0;
 
 	*ret_count = 0;
 	snprintf(maps_path, sizeof(maps_path), "/proc/%d/maps", proc_living_thread(ns_tgid));
 	maps = fopen(maps_path, "re");
 	if (!maps)
 		return -errno;
-	while (!error && getline(&line, &capacity, maps) > 0) {
+	while (getline(&line, &capacity, maps) > 0) {
 		ProcMapping mapping;
+		int error;
 
 		if (!proc_maps_parse(line, &mapping) || !mapping.exec)
 			continue;
@@ -411,10 +411,10 @@ int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, si
 								.inode = mapping.inode,
 								.initial = ns == 0,
 							});
+		if (error)
+			return error;
 	}
-	free(line);
-	fclose(maps);
-	return error;
+	return 0;
 }
 
 static const HeldFile *held_file(const MappedFiles *files, uint32_t id)

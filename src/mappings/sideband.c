@@ -517,10 +517,12 @@ int sideband_process(Sideband *sideband, bool last)
 	uint64_t watermark_ns = sideband->fetched_ns - (last ? 0 : EVENT_DELAY_NS);
 	int error = emit_losses(sideband);
 
-	if (!error)
-		error = event_reorder_deliver(&sideband->order, watermark_ns, on_event, sideband);
-	if (!error && (last || !is_lossy(sideband)))
-		error = read_unread(sideband);
+	if (error)
+		return error;
+	error = event_reorder_deliver(&sideband->order, watermark_ns, on_event, sideband);
+	if (error)
+		return error;
+	error = last || !is_lossy(sideband) ? read_unread(sideband) : 0;
 	if (!has_unread(sideband))
 		sideband->uncertain_since_ns = 0;
 	sideband->wait_until_ns = next_known_ns(sideband);

@@ -190,7 +190,7 @@ static uint64_t list_files(int folder, DIR *entries, CacheFiles *files)
 /* Deletes files until three quarters of size_max are left, or it would be done at every end. */
 static void prune(const char *path, uint64_t size_max)
 {
-	DIR *entries = opendir(path);
+	_cleanup_closedir_ DIR *entries = opendir(path);
 	CacheFiles files = {};
 	uint64_t total;
 
@@ -206,7 +206,6 @@ static void prune(const char *path, uint64_t size_max)
 	for (size_t i = 0; i < files.count; i++)
 		free(files.items[i].name);
 	vec_free(&files);
-	closedir(entries);
 }
 
 void cache_dir_close(CacheDir *folder)

@@ -52,11 +52,10 @@ static bool has_word(const char *list, const char *word, size_t length)
  */
 static uint32_t hierarchy_of(const char *controllers)
 {
-	FILE *file = fopen("/proc/self/cgroup", "re");
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/cgroup", "re");
 	char line[LINE_SIZE];
-	uint32_t found = 0;
 
-	while (file && !found && fgets(line, sizeof(line), file)) {
+	while (file && fgets(line, sizeof(line), file)) {
 		unsigned int number;
 		int at = 0;
 
@@ -67,11 +66,9 @@ static uint32_t hierarchy_of(const char *controllers)
 		 * The mount also has other options: the first of the line's controllers is enough.
 		 */
 		if (line[at] && has_word(controllers, line + at, strcspn(line + at, ",")))
-			found = number;
+			return number;
 	}
-	if (file)
-		fclose(file);
-	return found;
+	return 0;
 }
 
 /*
@@ -80,7 +77,7 @@ static uint32_t hierarchy_of(const char *controllers)
  */
 static uint32_t mounted_hierarchy(dev_t device)
 {
-	FILE *file = fopen("/proc/self/mountinfo", "re");
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/mountinfo", "re");
 	char line[LINE_SIZE];
 	uint32_t found = 0;
 
@@ -92,8 +89,6 @@ static uint32_t mounted_hierarchy(dev_t device)
 		    first == major(device) && second == minor(device))
 			found = hierarchy_of(options + 1);
 	}
-	if (file)
-		fclose(file);
 	return found;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "proc_status.h"
+#include "util.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,24 +10,18 @@
 
 pid_t proc_status_number(pid_t pid, const char *name)
 {
+	_cleanup_fclose_ FILE *status = NULL;
 	char path[64], line[256];
-	pid_t number = 0;
-	FILE *status;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	status = fopen(path, "re");
 	while (status && fgets(line, sizeof(line), status)) {
-		const char *last;
+		const char *last = strrchr(line, '\t');
 
-		if (strncmp(line, name, strlen(name)))
-			continue;
-		last = strrchr(line, '\t');
-		number = last ? strtol(last, NULL, 10) : 0;
-		break;
+		if (!strncmp(line, name, strlen(name)))
+			return last ? strtol(last, NULL, 10) : 0;
 	}
-	if (status)
-		fclose(status);
-	return number;
+	return 0;
 }
 
 #define STAT_MAX 1024
@@ -34,16 +29,15 @@ pid_t proc_status_number(pid_t pid, const char *name)
 /* Reads /proc/PID/stat and returns what follows the name, from the state on; NULL on an error. */
 static const char *read_stat(pid_t pid, char line[STAT_MAX])
 {
-	char path[64];
+	_cleanup_fclose_ FILE *stat = NULL;
 	const char *name_end;
-	FILE *stat;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	stat = fopen(path, "re");
 	if (!stat)
 		return NULL;
 	line[fread(line, 1, STAT_MAX - 1, stat)] = '\0';
-	fclose(stat);
 	name_end = strrchr(line, ')'); /* the name may contain anything, ')' too */
 	return name_end ? name_end + 1 : NULL;
 }
@@ -81,24 +75,21 @@ static bool has_program(pid_t tid)
 
 pid_t proc_living_thread(pid_t pid)
 {
+	_cleanup_closedir_ DIR *threads = NULL;
 	struct dirent *entry;
-	pid_t found = pid;
 	char path[64];
-	DIR *threads;
 
 	if (has_program(pid))
 		return pid;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	threads = opendir(path);
-	while (threads && found == pid && (entry = readdir(threads))) {
+	while (threads && (entry = readdir(threads))) {
 		pid_t tid = strtol(entry->d_name, NULL, 10);
 
 		if (tid > 0 && has_program(tid))
-			found = tid;
+			return tid;
 	}
-	if (threads)
-		closedir(threads);
-	return found;
+	return pid;
 }
 
 bool proc_is_ours(void)

@@ -131,16 +131,14 @@ static bool bound_cpu(uint64_t seconds)
 /* The bytes that RLIMIT_DATA counts already: memory inherited from the parent. */
 static uint64_t own_data(void)
 {
-	FILE *file = fopen("/proc/self/status", "re");
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/status", "re");
 	char line[256];
-	uint64_t kib = 0;
+	uint64_t kib;
 
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "VmData: %" SCNu64, &kib) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kib << 10;
+			return kib << 10;
+	return 0;
 }
 
 static uint64_t memory_bound(const SandboxLimits *limits)

@@ -14,34 +14,8 @@
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-static uint16_t read_max_stack(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
-	unsigned int frames = 127;
-
-	if (file) {
-		if (fscanf(file, "%u", &frames) != 1)
-			frames = 127;
-		fclose(file);
-	}
-	return MIN(frames, MAX_FRAMES);
-}
-
-/* The limit is pid_max, up to a size whose hash table is allocated quickly. */
+/* A hash table of this size is allocated quickly. */
 #define PROCESSES_MAX (1u << 18)
-
-static uint32_t process_limit(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
-	unsigned int pid_max = PROCESSES_MAX;
-
-	if (file) {
-		if (fscanf(file, "%u", &pid_max) != 1 || pid_max == 0)
-			pid_max = PROCESSES_MAX;
-		fclose(file);
-	}
-	return MIN(pid_max, PROCESSES_MAX);
-}
 
 /*
  * The kernel's LRU list gives each CPU LRU_BATCH entries of a map at a time, and evicts entries in
@@ -54,11 +28,21 @@ static void size_lru_map(struct bpf_map *map, size_t cpu_count)
 	bpf_map__set_max_entries(map, MAX(bpf_map__max_entries(map), 2 * LRU_BATCH * cpu_count));
 }
 
+static unsigned int read_number(const char *path, unsigned int fallback)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	unsigned int number;
+
+	return file && fscanf(file, "%u", &number) == 1 ? number : fallback;
+}
+
 static void size_maps(struct wallprof *skeleton, const ProgramsOptions *options, size_t cpu_count)
 {
 	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
 	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
-	bpf_map__set_max_entries(skeleton->maps.processes, process_limit());
+	bpf_map__set_max_entries(
+		skeleton->maps.processes,
+		MIN(read_number("/proc/sys/kernel/pid_max", PROCESSES_MAX), PROCESSES_MAX));
 	size_lru_map(skeleton->maps.open_bios, cpu_count);
 	size_lru_map(skeleton->maps.ring_works, cpu_count);
 	size_lru_map(skeleton->maps.ring_watches, cpu_count);
@@ -76,7 +60,8 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
 	skeleton->rodata->setting_waker_threshold_ns = options->waker_threshold_ns;
 	skeleton->rodata->setting_user_stacks = options->user_stacks;
-	skeleton->rodata->setting_max_stack = read_max_stack();
+	skeleton->rodata->setting_max_stack =
+		MIN(read_number("/proc/sys/kernel/perf_event_max_stack", 127), MAX_FRAMES);
 	skeleton->rodata->setting_context_known = kernel->offsets_known;
 	skeleton->rodata->setting_preempt_count_offset = kernel->offsets.preempt_count;
 	skeleton->rodata->setting_hardirq_mask = kernel->offsets.hardirq_mask;
@@ -263,13 +248,14 @@ static int make_maps(struct wallprof *const groups[static LOAD_GROUPS])
 	{
 		int error = make_map(map, types_fd);
 
-		if (error)
+		if (error) {
 			log_verbose("map %s: %s", bpf_map__name(map), strerror(-error));
+			return error;
+		}
 		other = bpf_object__next_map(groups[LOAD_GROUP_TICK]->obj, other);
-		if (!error && !other)
-			error = -EINVAL;
-		if (!error)
-			error = bpf_map__reuse_fd(other, bpf_map__fd(map));
+		if (!other)
+			return -EINVAL;
+		error = bpf_map__reuse_fd(other, bpf_map__fd(map));
 		if (error)
 			return error;
 	}

@@ -84,28 +84,21 @@ static int attach_hook(Programs *programs, struct bpf_program *program)
 	return error;
 }
 
-static int attach_group_hooks(Programs *programs, struct wallprof *group)
-{
-	struct bpf_program *program;
-	int error = 0;
-
-	bpf_object__for_each_program(program, group->obj)
-	{
-		if (is_hook_program(program) && !error)
-			error = attach_hook(programs, program);
-	}
-	return error;
-}
-
 static int attach_hooks(Programs *programs)
 {
 	uint64_t begin = now_ns();
-	int error = 0;
+	int error;
 
-	for (size_t i = 0; i < LOAD_GROUPS && !error; i++)
-		error = attach_group_hooks(programs, programs->groups[i]);
-	if (error)
-		return error;
+	for (size_t i = 0; i < LOAD_GROUPS; i++) {
+		struct bpf_program *program;
+
+		bpf_object__for_each_program(program, programs->groups[i]->obj)
+		{
+			error = is_hook_program(program) ? attach_hook(programs, program) : 0;
+			if (error)
+				return error;
+		}
+	}
 	error = fault_hooks_attach(&programs->faults, programs->groups[LOAD_GROUP_TICK]->obj,
 				   programs->cpu_count, &programs->hook_links);
 	if (error)
@@ -123,13 +116,13 @@ static int use_unwind_memory(Programs *programs, uint64_t size)
 	struct wallprof *skeleton = programs->groups[LOAD_GROUP_SWITCH];
 	int error = table_memory_new(size, &programs->unwind_memory);
 
-	if (!error)
-		error = bpf_map__reuse_fd(skeleton->maps.chunks,
-					  table_memory_chunks_fd(programs->unwind_memory));
-	if (!error)
-		error = bpf_map__reuse_fd(skeleton->maps.rules,
-					  table_memory_rules_fd(programs->unwind_memory));
-	return error;
+	if (error)
+		return error;
+	error = bpf_map__reuse_fd(skeleton->maps.chunks,
+				  table_memory_chunks_fd(programs->unwind_memory));
+	return error ? error
+		     : bpf_map__reuse_fd(skeleton->maps.rules,
+					 table_memory_rules_fd(programs->unwind_memory));
 }
 
 static int use_rings(Programs *programs)
@@ -148,17 +141,20 @@ static int load(Programs *programs, const ProgramsOptions *options)
 {
 	int error = use_unwind_memory(programs, options->unwind_memory);
 
-	if (!error)
-		error = use_rings(programs);
-	if (!error)
-		error = load_groups_load(programs->groups, !options->one_cpu);
-	if (!error)
-		error = table_memory_ready(programs->unwind_memory);
-	if (!error)
-		table_memory_set_epoch(
-			programs->unwind_memory,
-			(uint64_t *)&programs->groups[LOAD_GROUP_SWITCH]->bss->unwind_epoch);
-	return error;
+	if (error)
+		return error;
+	error = use_rings(programs);
+	if (error)
+		return error;
+	error = load_groups_load(programs->groups, !options->one_cpu);
+	if (error)
+		return error;
+	error = table_memory_ready(programs->unwind_memory);
+	if (error)
+		return error;
+	table_memory_set_epoch(programs->unwind_memory,
+			       (uint64_t *)&programs->groups[LOAD_GROUP_SWITCH]->bss->unwind_epoch);
+	return 0;
 }
 
 /* Starts to create the rings, and opens the programs meanwhile. */

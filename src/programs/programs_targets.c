@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+DEFINE_CLEANUP(struct bpf_link *, bpf_link__destroy)
+
 #define PROGRAM(programs, name) ((programs)->groups[LOAD_GROUP_TICK]->progs.name)
 
 /*
@@ -17,12 +19,11 @@
 static int run_iterator(const Programs *programs, struct bpf_program *program, pid_t pid,
 			int (*between)(void *user), void *user)
 {
+	_cleanup_(bpf_link__destroyp) struct bpf_link *link = NULL;
+	_cleanup_close_ int fd = -1; /* closed before the link is destroyed */
 	union bpf_iter_link_info info;
 	BPF_OPTIONS(bpf_iter_attach_opts, options);
-	struct bpf_link *link;
 	char buffer[SNAPSHOT_PIECE_MAX];
-	ssize_t got;
-	int fd, error = 0;
 
 	/* gcc 15 and later clear only the member of a union that an initializer names. */
 	memset(&info, 0, sizeof(info));
@@ -34,18 +35,17 @@ static int run_iterator(const Programs *programs, struct bpf_program *program, p
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
 	if (fd < 0)
-		error = -errno;
-	do {
-		got = error ? 0 : read(fd, buffer, programs->snapshot_piece);
+		return -errno;
+	for (;;) {
+		ssize_t got = read(fd, buffer, programs->snapshot_piece);
+		int error;
+
 		if (got < 0 && errno != EAGAIN && errno != EINTR)
-			error = -errno;
-		else if (!error && between)
-			error = between(user);
-	} while (got && !error);
-	if (fd >= 0)
-		close(fd);
-	bpf_link__destroy(link);
-	return error;
+			return -errno;
+		error = between ? between(user) : 0;
+		if (error || got == 0)
+			return error;
+	}
 }
 
 int programs_init_own_ids(Programs *programs)

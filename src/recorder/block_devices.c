@@ -28,16 +28,13 @@ static uint32_t device_number(const char *text)
 static char *read_line(const char *folder, const char *name)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", folder, name);
-	FILE *file = fopen(path, "re");
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	char *line = NULL;
 	size_t size = 0;
-	ssize_t length;
 
 	if (!file)
 		return NULL;
-	length = getline(&line, &size, file);
-	fclose(file);
-	if (length <= 0) {
+	if (getline(&line, &size, file) <= 0) {
 		free(line);
 		return NULL;
 	}
@@ -61,12 +58,14 @@ static uint32_t parent_disk(const char *folder)
 static char *underlying_devices(const char *folder)
 {
 	_cleanup_free_ char *path = xasprintf("%s/slaves", folder);
+	_cleanup_closedir_ DIR *slaves = NULL;
 	char *text = read_line(folder, "loop/backing_file");
-	DIR *slaves = text ? NULL : opendir(path);
 	struct dirent *entry;
 
-	if (!text)
-		text = xstrdup("");
+	if (text)
+		return text;
+	text = xstrdup("");
+	slaves = opendir(path);
 	while (slaves && (entry = readdir(slaves))) {
 		char *longer;
 
@@ -76,8 +75,6 @@ static char *underlying_devices(const char *folder)
 		free(text);
 		text = longer;
 	}
-	if (slaves)
-		closedir(slaves);
 	return text;
 }
 
@@ -105,24 +102,22 @@ static void unescape(char *text)
  */
 static char *mount_point(const char *number)
 {
-	FILE *file = fopen("/proc/self/mountinfo", "re");
-	char *line = NULL, *found = NULL;
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/mountinfo", "re");
+	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
 
-	while (file && !found && getline(&line, &size, file) > 0) {
-		char device[32], root[2];
+	while (file && getline(&line, &size, file) > 0) {
+		char device[32], root[2], *found;
 		int at = 0;
 
-		if (sscanf(line, "%*d %*d %31s %1s %n", device, root, &at) == 2 && at > 0 &&
-		    !strcmp(device, number) && line[at - 1] == ' ' && line[at - 2] == '/')
-			found = xasprintf("%.*s", (int)strcspn(line + at, " "), line + at);
-	}
-	free(line);
-	if (file)
-		fclose(file);
-	if (found)
+		if (sscanf(line, "%*d %*d %31s %1s %n", device, root, &at) != 2 || at == 0 ||
+		    strcmp(device, number) != 0 || line[at - 1] != ' ' || line[at - 2] != '/')
+			continue;
+		found = xasprintf("%.*s", (int)strcspn(line + at, " "), line + at);
 		unescape(found);
-	return found ? found : xstrdup("");
+		return found;
+	}
+	return xstrdup("");
 }
 
 static int write_device(const char *number, RecordSink sink, void *user)
@@ -154,15 +149,16 @@ static int write_device(const char *number, RecordSink sink, void *user)
 
 int block_devices_write(RecordSink sink, void *user)
 {
-	DIR *devices = opendir(DEVICES);
+	_cleanup_closedir_ DIR *devices = opendir(DEVICES);
 	struct dirent *entry;
-	int error = 0;
 
-	if (!devices)
-		return 0; /* a container without /sys, or a kernel without block devices */
-	while (!error && (entry = readdir(devices)))
-		if (device_number(entry->d_name))
-			error = write_device(entry->d_name, sink, user);
-	closedir(devices);
-	return error;
+	/* A container without /sys, or a kernel without block devices, has no such folder. */
+	while (devices && (entry = readdir(devices))) {
+		int error =
+			device_number(entry->d_name) ? write_device(entry->d_name, sink, user) : 0;
+
+		if (error)
+			return error;
+	}
+	return 0;
 }

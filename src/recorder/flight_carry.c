@@ -461,9 +461,8 @@ static uint64_t output_ns(const FlightCarry *carry, uint64_t ns, uint64_t least_
 static int write_losses(const FlightCarry *carry, uint64_t least_ns, RecordSink sink, void *user)
 {
 	static const uint32_t kinds[] = {[LOST_SWITCH] = REC_SWITCH, [LOST_WAKING] = REC_WAKING};
-	int error = 0;
 
-	for (enum lost kind = 0; kind < LOST_COUNT && !error; kind++) {
+	for (enum lost kind = 0; kind < LOST_COUNT; kind++) {
 		uint64_t ns = output_ns(carry, carry->lost_ns[kind], least_ns);
 		struct rec_loss record = {
 			.h = {.len = sizeof(record), .kind = REC_LOSS, .ns = ns},
@@ -471,11 +470,12 @@ static int write_losses(const FlightCarry *carry, uint64_t least_ns, RecordSink 
 			.cause = LOSS_RING_FULL,
 			.to_ns = ns,
 		};
+		int error = carry->lost_ns[kind] ? sink(user, &record.h) : 0;
 
-		if (carry->lost_ns[kind])
-			error = sink(user, &record.h);
+		if (error)
+			return error;
 	}
-	return error;
+	return 0;
 }
 
 static int write_at(struct record *record, uint64_t ns, RecordSink sink, void *user)

@@ -399,15 +399,18 @@ static int append_segments(FlightRecorder *flight, Appending *appending)
 	CaptureWriter *capture = flight->options.capture;
 	int error = capture_flush(capture);
 
-	while (!error && flight->segments.count > 0) {
+	if (error)
+		return error;
+	while (flight->segments.count > 0) {
 		uint64_t file_bytes = capture_writer_file_bytes(capture);
 
 		error = capture_append_frames(capture, flight->segments.items[0].fd);
 		appending->appended |= capture_writer_file_bytes(capture) > file_bytes;
-		if (!error)
-			drop_oldest(flight);
+		if (error)
+			return error;
+		drop_oldest(flight);
 	}
-	return error;
+	return 0;
 }
 
 static int append_all(FlightRecorder *flight, Appending *appending)
@@ -419,10 +422,12 @@ static int append_all(FlightRecorder *flight, Appending *appending)
 
 	flight_carry_drop_ended(flight->carry, start_ns);
 	error = flight_carry_write(flight->carry, flight->watermark_ns, write_carried, capture);
-	if (!error)
-		error = capture_write(capture, &watermark.h);
-	if (!error)
-		error = appending->start(appending->user, start_ns);
+	if (error)
+		return error;
+	error = capture_write(capture, &watermark.h);
+	if (error)
+		return error;
+	error = appending->start(appending->user, start_ns);
 	return error ? error : append_segments(flight, appending);
 }
 

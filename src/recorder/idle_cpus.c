@@ -33,15 +33,13 @@ static void read_line(CpuStat *stat, const char *line)
 /* /proc/stat begins with the lines of the CPUs. */
 static void read_cpu_stat(CpuStat *stat)
 {
-	FILE *file = fopen("/proc/stat", "re");
+	_cleanup_fclose_ FILE *file = fopen("/proc/stat", "re");
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
 
 	stat->ns = now_ns();
 	while (file && getline(&line, &size, file) > 0 && !strncmp(line, "cpu", 3))
 		read_line(stat, line);
-	if (file)
-		fclose(file);
 }
 
 IdleCpus *idle_cpus_begin(void)

@@ -52,36 +52,32 @@ static char *join_command(char **words)
 /* Returns the first line of a file, or "". The caller frees it. */
 static char *first_line(const char *path)
 {
-	FILE *file = fopen(path, "re");
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	char *line = NULL;
 	size_t size = 0;
 
 	if (!file || getline(&line, &size, file) <= 0) {
 		free(line);
-		line = xstrdup("");
+		return xstrdup("");
 	}
 	line[strcspn(line, "\n")] = '\0';
-	if (file)
-		fclose(file);
 	return line;
 }
 
 static char *cpu_model(void)
 {
-	FILE *file = fopen("/proc/cpuinfo", "re");
-	char line[512], *model = NULL;
+	_cleanup_fclose_ FILE *file = fopen("/proc/cpuinfo", "re");
+	char line[512];
 
-	while (file && !model && fgets(line, sizeof(line), file)) {
+	while (file && fgets(line, sizeof(line), file)) {
 		char *colon = strchr(line, ':');
 
-		if (colon && !strncmp(line, "model name", strlen("model name"))) {
-			line[strcspn(line, "\n")] = '\0';
-			model = xstrdup(colon + strspn(colon, ": \t"));
-		}
+		if (!colon || strncmp(line, "model name", strlen("model name")) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		return xstrdup(colon + strspn(colon, ": \t"));
 	}
-	if (file)
-		fclose(file);
-	return model ? model : xstrdup("");
+	return xstrdup("");
 }
 
 static void put_ids(MetaSink *sink, const char *key, const pid_t *ids, size_t count)

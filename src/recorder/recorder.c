@@ -97,11 +97,8 @@ static int name_capture(Recording *recording)
 {
 	int error = atomic_file_commit(&recording->capture_file);
 
-	if (error) {
-		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
-			  remedy_other_place(error));
-		return error;
-	}
+	if (error)
+		return recording_write_failed(recording, error);
 	signals_unfinished(NULL);
 	recording->named_bytes = capture_writer_file_bytes(recording->writer);
 	recording->result->started = true;
@@ -128,17 +125,22 @@ static int release_command(Recording *recording)
 	return 0;
 }
 
-/* The start of a flight recorder's window is known only at its end. */
+/*
+ * Writes the start of the window; that of a flight recorder is known only at its end. After the
+ * flush all targets are in the file, even if it is cut off at once.
+ */
 static int write_window_start(Recording *recording)
 {
 	int error = recording->flight ? 0
 				      : metadata_write_stolen("stolen_at_start_ns", recording_write,
 							      recording);
 
+	if (error)
+		return error;
 	recording->window_start_ns = now_ns();
-	return error || recording->flight
-		       ? error
-		       : write_window(recording, WINDOW_START, recording->window_start_ns);
+	if (!recording->flight)
+		error = write_window(recording, WINDOW_START, recording->window_start_ns);
+	return error ? error : capture_flush(recording->writer);
 }
 
 /* Begins the window and starts the command. Returns 0 or a negative errno, logged. */
@@ -153,18 +155,13 @@ static int start_window(Recording *recording)
 	if (recording->options->whole_system)
 		recording->idle_cpus = idle_cpus_begin();
 	error = write_window_start(recording);
-	/* After this flush all targets are in the file, even if it is cut off at once. */
-	if (!error)
-		error = capture_flush(recording->writer);
-	if (error) {
-		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
-			  remedy_other_place(error));
-		return error;
-	}
+	if (error)
+		return recording_write_failed(recording, error);
 	start_timer(recording);
-	if (recording->flight)
-		error = watch_stop_signal(recording);
-	if (!error && recording->launched && !recording->launched_running)
+	error = recording->flight ? watch_stop_signal(recording) : 0;
+	if (error)
+		return error;
+	if (recording->launched && !recording->launched_running)
 		error = release_command(recording);
 	return error ? error : name_capture(recording);
 }
@@ -245,31 +242,31 @@ static int delay_left(const Recording *recording, uint64_t begin_ns, int start_f
 static int wait_for_start(Recording *recording, int start_fd)
 {
 	uint64_t begin_ns = now_ns();
-	int error = 0, left;
+	int error, left;
 
-	while (!error && !recording->done &&
-	       (left = delay_left(recording, begin_ns, start_fd)) > 0) {
+	while (!recording->done && (left = delay_left(recording, begin_ns, start_fd)) > 0) {
 		struct epoll_event events[16];
 		int count = epoll_wait(recording->epoll_fd, events, ARRAY_LEN(events), left);
 
 		for (int i = 0; i < count; i++)
 			on_event(recording, events[i].data.fd);
 		error = recording_drain(recording);
+		if (error)
+			return error;
 	}
-	if (!error && recording->done) {
-		log_error("%s before the recording began (--delay)",
-			  recording->result->interrupted ? "interrupted"
-			  : recording->launched		 ? "the command ended"
-							 : "the processes ended");
-		error = -ECANCELED;
-	}
-	return error;
+	if (!recording->done)
+		return 0;
+	log_error("%s before the recording began (--delay)",
+		  recording->result->interrupted ? "interrupted"
+		  : recording->launched		 ? "the command ended"
+						 : "the processes ended");
+	return -ECANCELED;
 }
 
 static int wait_delay(Recording *recording)
 {
 	_cleanup_close_ int start_fd = -1;
-	int error = 0;
+	int error;
 
 	if (!recording->options->delay_ns)
 		return 0;
@@ -278,11 +275,12 @@ static int wait_delay(Recording *recording)
 		log_error("setting up signals failed: %s", error_text(start_fd));
 		return start_fd;
 	}
-	if (recording->launched)
-		error = release_command(recording);
-	if (!error && recording->options->delay_ns == DELAY_SIGNAL)
+	error = recording->launched ? release_command(recording) : 0;
+	if (error)
+		return error;
+	if (recording->options->delay_ns == DELAY_SIGNAL)
 		log_info("waiting for SIGUSR1 to start recording: kill -USR1 %d", getpid());
-	return error ? error : wait_for_start(recording, start_fd);
+	return wait_for_start(recording, start_fd);
 }
 
 /* ---- during the window ----------------------------------------------------------------- */
@@ -374,11 +372,6 @@ static uint64_t window_end(const Recording *recording)
 	return MIN(now, limit);
 }
 
-static int drain_between(void *recording)
-{
-	return recording_drain(recording);
-}
-
 static int start_kept_window(void *user, uint64_t ns)
 {
 	Recording *recording = user;
@@ -418,6 +411,32 @@ static int write_idle_cpus(Recording *recording, uint64_t end_ns)
 	return *list ? metadata_write_one("cpus_idle", list, recording_write, recording) : 0;
 }
 
+/* Drains the rest, and writes what is known only at the end. */
+static int write_end(Recording *recording, uint64_t end)
+{
+	int error = recording_drain_last(recording);
+
+	if (error)
+		return error;
+	error = recording->flight ? finish_flight(recording, end) : 0;
+	if (error)
+		return error;
+	error = recording_write_warnings(recording);
+	if (error)
+		return error;
+	error = block_devices_write(recording_write, recording);
+	if (error)
+		return error;
+	error = write_idle_cpus(recording, end);
+	if (error)
+		return error;
+	error = write_window(recording, WINDOW_END, end);
+	if (error)
+		return error;
+	error = loss_poll(recording->losses, recording_write, recording);
+	return error ? error : loss_totals(recording->losses, recording_write, recording);
+}
+
 static int close_window(Recording *recording)
 {
 	uint64_t end = window_end(recording);
@@ -429,27 +448,11 @@ static int close_window(Recording *recording)
 		error = metadata_write_stolen("stolen_at_end_ns", recording_write, recording);
 	recording->iterating = true;
 	if (!error)
-		error = programs_snapshot(recording->programs, /* at_end= */ true, drain_between,
-					  recording);
-
+		error = recording_describe(recording, /* at_end= */ true);
 	programs_stop(recording->programs);
 	programs_add_misses(recording->programs, recording->losses, recording->window_start_ns);
 	if (!error)
-		error = recording_drain_last(recording);
-	if (!error && recording->flight)
-		error = finish_flight(recording, end);
-	if (!error)
-		error = recording_write_warnings(recording);
-	if (!error)
-		error = block_devices_write(recording_write, recording);
-	if (!error)
-		error = write_idle_cpus(recording, end);
-	if (!error)
-		error = write_window(recording, WINDOW_END, end);
-	if (!error)
-		error = loss_poll(recording->losses, recording_write, recording);
-	if (!error)
-		error = loss_totals(recording->losses, recording_write, recording);
+		error = write_end(recording, end);
 	if (recording->options->cost)
 		programs_print_cost(recording->programs, stderr, end - recording->window_start_ns);
 	return error;
@@ -477,7 +480,8 @@ static int resolve_names(Recording *recording, CaptureReader *reader)
 	SourcesOptions reading = {.invoker = recording->invoker,
 				  .open = mapped_files_open_source,
 				  .open_user = recording->files};
-	Sources *sources = options->no_source ? NULL : sources_new(&reading);
+	_cleanup_(sources_freep) Sources *sources =
+		options->no_source ? NULL : sources_new(&reading);
 	SymbolsSink sink = {
 		.open = mapped_files_open,
 		.open_beside = mapped_files_open_beside,
@@ -491,44 +495,38 @@ static int resolve_names(Recording *recording, CaptureReader *reader)
 		.deadline_ns = now_ns() + SYMBOLS_SECONDS_MAX * NSEC_PER_SEC,
 	};
 	SymbolsSummary symbols;
-	SourcesSummary texts;
 	int error = symbols_resolve(reader, &sink, /* with_kernel= */ true, &symbols);
 
-	if (!error)
-		report_symbol_summary(&symbols);
-	if (!error && sources)
-		error = sources_write(sources, recording_write, recording, &texts);
-	sources_free(sources);
-	return error;
+	if (error)
+		return error;
+	report_symbol_summary(&symbols);
+	return sources ? sources_write(sources, recording_write, recording, NULL) : 0;
 }
 
 static int add_symbols(Recording *recording)
 {
-	CaptureReader *reader;
+	_cleanup_(capture_reader_freep) CaptureReader *reader = NULL;
 	const char *message;
 	int error = capture_flush(recording->writer);
 
-	if (!error)
-		error = capture_reader_open(recording->capture_path, &reader, &message);
 	if (error)
 		return error;
-	error = resolve_names(recording, reader);
-	capture_reader_free(reader);
-	return error;
+	error = capture_reader_open(recording->capture_path, &reader, &message);
+	return error ? error : resolve_names(recording, reader);
 }
 
 static int finish_capture(Recording *recording)
 {
 	struct rec_end end = {.h = {.len = sizeof(end), .kind = REC_END, .ns = now_ns()}};
-	int error = 0;
+	int error;
 
 	if (!recording->options->defer_symbols) {
 		error = add_symbols(recording);
+		if (error)
+			return error;
 		end.h.flags = END_SYMBOLS;
 	}
-	if (!error)
-		error = recording_write(recording, &end.h);
-	return error;
+	return recording_write(recording, &end.h);
 }
 
 static int status_as_shell(int status)
@@ -575,16 +573,23 @@ static void report_failure(Recording *recording, int error)
 	unlink(recording->capture_file.path);
 }
 
+static int begin(Recording *recording)
+{
+	int error = recording_open(recording);
+
+	if (error)
+		return error;
+	error = wait_delay(recording);
+	if (error)
+		return error;
+	error = recording_find_targets(recording);
+	return error ? error : start_window(recording);
+}
+
 static int run(Recording *recording)
 {
-	int error = recording_open(recording), flush_error;
+	int error = begin(recording), flush_error;
 
-	if (!error)
-		error = wait_delay(recording);
-	if (!error)
-		error = recording_find_targets(recording);
-	if (!error)
-		error = start_window(recording);
 	if (error)
 		return error;
 	error = record_window(recording);

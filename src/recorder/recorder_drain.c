@@ -12,12 +12,6 @@ static int recording_put(Recording *recording, const struct record *record)
 				 : capture_write(recording->writer, record);
 }
 
-static int recording_flush(Recording *recording)
-{
-	return recording->flight ? flight_recorder_flush(recording->flight)
-				 : capture_flush(recording->writer);
-}
-
 int recording_write(void *user, const struct record *record)
 {
 	return recording_put(user, record);
@@ -115,9 +109,25 @@ static int run_unwinder_round(Recording *recording)
 	int error = unwinder_round(recording->unwinder, sideband_watermark_ns(recording->sideband));
 	uint32_t ns_tgid;
 
-	while (!error && unwinder_next_unknown(recording->unwinder, &ns_tgid))
+	if (error)
+		return error;
+	while (unwinder_next_unknown(recording->unwinder, &ns_tgid))
 		sideband_rescan(recording->sideband, ns_tgid);
-	return error;
+	return 0;
+}
+
+/* Brings what was drained into the file. */
+static int flush_in_time(Recording *recording, uint64_t now)
+{
+	int error = recording->flight ? flight_recorder_step(recording->flight) : 0;
+
+	if (error || now - recording->last_flush_ns < FLUSH_INTERVAL_NS)
+		return error;
+	recording->last_flush_ns = now;
+	if (recording->online_cpus)
+		online_cpus_check(recording->online_cpus);
+	return recording->flight ? flight_recorder_flush(recording->flight)
+				 : capture_flush(recording->writer);
 }
 
 static int drain(Recording *recording, bool last)
@@ -130,33 +140,30 @@ static int drain(Recording *recording, bool last)
 	programs_review_ticks(recording->programs);
 	sideband_fetch(recording->sideband);
 	error = programs_drain(recording->programs, on_bpf_record, recording);
+	if (error)
+		return error;
 	/*
 	 * The drain may have brought the switch that should have woken the recorder to enable a
 	 * timer.
 	 */
 	programs_review_ticks(recording->programs);
-	if (!error)
-		error = sideband_process(recording->sideband, last);
-	if (!error && !last && !recording->iterating)
-		error = recording_describe_joined(recording);
-	if (!error && recording->unwinder)
-		error = run_unwinder_round(recording);
+	error = sideband_process(recording->sideband, last);
+	if (error)
+		return error;
+	error = recording->iterating ? 0 : recording_describe_joined(recording);
+	if (error)
+		return error;
+	error = recording->unwinder ? run_unwinder_round(recording) : 0;
+	if (error)
+		return error;
 	/* The latest mappings, and those that replace lost ones, are written later. */
 	watermark.h.ns = MIN(begin, sideband_rescan_watermark_ns(recording->sideband));
 	jit_files_retry(mapped_files_jit(recording->files), begin);
-	if (!error)
-		error = loss_poll(recording->losses, recording_write, recording);
-	if (!error)
-		error = recording_put(recording, &watermark.h);
-	if (!error && recording->flight)
-		error = flight_recorder_step(recording->flight);
-	if (!error && begin - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {
-		recording->last_flush_ns = begin;
-		if (recording->online_cpus)
-			online_cpus_check(recording->online_cpus);
-		error = recording_flush(recording);
-	}
-	return error;
+	error = loss_poll(recording->losses, recording_write, recording);
+	if (error)
+		return error;
+	error = recording_put(recording, &watermark.h);
+	return error ? error : flush_in_time(recording, begin);
 }
 
 int recording_drain(Recording *recording)

@@ -92,6 +92,12 @@ int recording_open_targets(Recording *recording);
 int recording_find_targets(Recording *recording);
 
 /*
+ * Describes all targets, and drains meanwhile. `iterating` must be set. Returns 0 or a negative
+ * errno.
+ */
+int recording_describe(Recording *recording, bool at_end);
+
+/*
  * Describes processes that have become targets since the last call. Returns 0 or a negative errno.
  */
 int recording_describe_joined(Recording *recording);
@@ -101,6 +107,9 @@ int recording_describe_joined(Recording *recording);
  * drained. Returns 0 or a negative errno.
  */
 int recording_write_warnings(Recording *recording);
+
+/* Logs that the capture could not be written, and returns the error. */
+int recording_write_failed(const Recording *recording, int error);
 
 /* A RecordSink that writes to the capture. */
 int recording_write(void *recording, const struct record *record);

@@ -16,6 +16,13 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+int recording_write_failed(const Recording *recording, int error)
+{
+	log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
+		  remedy_other_place(error));
+	return error;
+}
+
 /* ---- the capture's file ---------------------------------------------------------- */
 
 /*
@@ -38,10 +45,7 @@ static int open_capture(Recording *recording)
 				   recording->options->capture_compression,
 				   recording->options->capture_threads, &recording->writer);
 	recording->capture_file.fd = -1;
-	if (error)
-		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
-			  remedy_other_place(error));
-	return error;
+	return error ? recording_write_failed(recording, error) : 0;
 }
 
 /* ---- sources ------------------------------------------------------------------------ */
@@ -103,16 +107,16 @@ static int start_sources(Recording *recording)
 	recording->files = mapped_files_new(recording_write_mapping, recording);
 	error = sideband_open(recording->files, &recording->processes, recording_write_mapping,
 			      recording, &recording->sideband);
-	if (error)
+	if (error) {
 		log_error("opening perf's side-band failed: %s",
 			  error == -ENOBUFS
 				  ? "the user's limit on locked memory for events is reached; end "
 				    "other profilers, or raise kernel.perf_event_mlock_kb or "
 				    "ulimit -l"
 				  : error_text(error));
-	if (!error && options->user_stacks == USER_STACKS_TABLES)
-		error = start_unwinder(recording);
-	return error;
+		return error;
+	}
+	return options->user_stacks == USER_STACKS_TABLES ? start_unwinder(recording) : 0;
 }
 
 /*
@@ -146,41 +150,35 @@ static int prepare_command(Recording *recording)
 	return error;
 }
 
-static int watch_for(uint32_t events, int epoll_fd, int fd)
+static int watch(int epoll_fd, uint32_t events, int fd)
 {
 	struct epoll_event event = {.events = events, .data.fd = fd};
 
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static int watch(int epoll_fd, int fd)
-{
-	return watch_for(EPOLLIN, epoll_fd, fd);
-}
-
 static int open_events(Recording *recording)
 {
+	int epoll_fd = recording->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	int timer_fd = recording->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	const int fds[] = {recording->signal_fd, timer_fd, recording->command_fd,
+			   recording->unwinder ? unwinder_fd(recording->unwinder) : -1};
 	int error;
 
-	recording->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	recording->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	if (recording->epoll_fd < 0 || recording->timer_fd < 0)
+	if (epoll_fd < 0 || timer_fd < 0)
 		return -errno;
-	error = watch(recording->epoll_fd, recording->signal_fd);
-	if (!error)
-		error = watch(recording->epoll_fd, recording->timer_fd);
-	if (!error)
-		error = watch_for(EPOLLIN | EPOLLET, recording->epoll_fd,
-				  programs_wake_fd(recording->programs));
-	if (!error)
-		error = sideband_add_to_epoll(recording->sideband, recording->epoll_fd);
-	if (!error && recording->unwinder)
-		error = watch(recording->epoll_fd, unwinder_fd(recording->unwinder));
-	if (!error && recording->launched)
-		error = watch(recording->epoll_fd, recording->command_fd);
-	for (size_t i = 0; i < recording->named.count && !error; i++)
-		error = watch(recording->epoll_fd, recording->named.items[i].fd);
-	return error;
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		error = fds[i] < 0 ? 0 : watch(epoll_fd, EPOLLIN, fds[i]);
+		if (error)
+			return error;
+	}
+	for (size_t i = 0; i < recording->named.count; i++) {
+		error = watch(epoll_fd, EPOLLIN, recording->named.items[i].fd);
+		if (error)
+			return error;
+	}
+	error = watch(epoll_fd, EPOLLIN | EPOLLET, programs_wake_fd(recording->programs));
+	return error ? error : sideband_add_to_epoll(recording->sideband, epoll_fd);
 }
 
 static int write_metadata(Recording *recording)
@@ -204,16 +202,21 @@ static int open_everything(Recording *recording)
 {
 	int error = preflight_check();
 
-	if (!error)
-		error = recording_open_targets(recording);
-	if (!error)
-		error = open_capture(recording);
-	if (!error)
-		error = start_flight(recording);
-	if (!error)
-		error = start_sources(recording);
-	if (!error && recording->options->command)
-		error = prepare_command(recording);
+	if (error)
+		return error;
+	error = recording_open_targets(recording);
+	if (error)
+		return error;
+	error = open_capture(recording);
+	if (error)
+		return error;
+	error = start_flight(recording);
+	if (error)
+		return error;
+	error = start_sources(recording);
+	if (error)
+		return error;
+	error = recording->options->command ? prepare_command(recording) : 0;
 	if (error)
 		return error;
 	raise_file_limit();
@@ -230,8 +233,5 @@ int recording_open(Recording *recording)
 	if (error)
 		return error;
 	error = write_metadata(recording);
-	if (error)
-		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
-			  remedy_other_place(error));
-	return error;
+	return error ? recording_write_failed(recording, error) : 0;
 }

@@ -77,20 +77,24 @@ static int open_named_thread(Recording *recording, pid_t tid)
 int recording_open_targets(Recording *recording)
 {
 	const RecordOptions *options = recording->options;
-	int error = 0;
+	int error;
 
 	recording->scope = (ProgramsScope){
 		.whole_system = options->whole_system,
 		.kernel_threads = options->kernel_threads,
 		.threads = options->tid_count > 0,
 	};
-	for (size_t i = 0; i < options->pid_count && !error; i++)
+	for (size_t i = 0; i < options->pid_count; i++) {
 		error = open_named_process(recording, options->pids[i]);
-	for (size_t i = 0; i < options->tid_count && !error; i++)
+		if (error)
+			return error;
+	}
+	for (size_t i = 0; i < options->tid_count; i++) {
 		error = open_named_thread(recording, options->tids[i]);
-	if (options->cgroup && !error)
-		error = cgroup_find(options->cgroup, &recording->scope.cgroup);
-	return error;
+		if (error)
+			return error;
+	}
+	return options->cgroup ? cgroup_find(options->cgroup, &recording->scope.cgroup) : 0;
 }
 
 /* ---- finding and describing the targets ---------------------------------------------- */
@@ -118,26 +122,37 @@ static int mark_named(Recording *recording, const NamedTarget *target)
 
 static int mark_targets(Recording *recording)
 {
-	const RecordOptions *options = recording->options;
-	int error = 0;
+	int error;
 
-	if (recording->launched)
+	if (recording->launched) {
 		error = programs_mark_command(recording->programs, recording->launch.pid);
-	for (size_t i = 0; i < recording->named.count && !error; i++)
+		if (error)
+			return error;
+	}
+	for (size_t i = 0; i < recording->named.count; i++) {
 		error = mark_named(recording, &recording->named.items[i]);
-	if (!error && has_scope_targets(&recording->scope))
-		error = programs_mark_scope_targets(recording->programs);
-	/* A command that has not been started has no descendants. */
-	if (!error && (options->pid_count || recording->launched_running))
-		error = programs_mark_descendants(recording->programs);
+		if (error)
+			return error;
+	}
+	error = has_scope_targets(&recording->scope)
+			? programs_mark_scope_targets(recording->programs)
+			: 0;
 	if (error)
-		log_error("finding the processes to record failed: %s", error_text(error));
-	return error;
+		return error;
+	/* A command that has not been started has no descendants. */
+	return recording->options->pid_count || recording->launched_running
+		       ? programs_mark_descendants(recording->programs)
+		       : 0;
 }
 
 static int drain_between(void *recording)
 {
 	return recording_drain(recording);
+}
+
+int recording_describe(Recording *recording, bool at_end)
+{
+	return programs_snapshot(recording->programs, at_end, drain_between, recording);
 }
 
 static int add_initial_mappings(Recording *recording, pid_t pid)
@@ -186,8 +201,7 @@ static int describe_targets(Recording *recording)
 	int error;
 
 	recording->before_window = recording->iterating = true;
-	error = programs_snapshot(recording->programs, /* at_end= */ false, drain_between,
-				  recording);
+	error = recording_describe(recording, /* at_end= */ false);
 	if (!error)
 		error = add_mappings_of_all(recording);
 	recording->before_window = recording->iterating = false;
@@ -259,14 +273,18 @@ static int prepare_tables(Recording *recording)
 {
 	uint64_t deadline = now_ns() + PREPARE_NS;
 	bool ready = false;
-	int error = 0;
+	int error;
 
+	if (recording->launched && !recording->launched_running)
+		expect_program(recording);
 	unwinder_prepared(recording->unwinder);
-	while (!error && !ready && now_ns() < deadline) {
+	while (!ready && now_ns() < deadline) {
 		ready = unwinder_wait(recording->unwinder, now_ns() + PREPARE_SLICE_NS);
 		error = recording_drain(recording);
+		if (error)
+			return error;
 	}
-	return error;
+	return 0;
 }
 
 /* Returns whether running processes are recorded, of which threads may be asleep. */
@@ -282,17 +300,20 @@ int recording_find_targets(Recording *recording)
 {
 	int error = mark_targets(recording);
 
-	if (!error)
-		error = programs_start_ticks(recording->programs, recording->options->frequency);
-	if (!error)
-		error = describe_targets(recording);
-	if (!error && recording->unwinder && recording->launched && !recording->launched_running)
-		expect_program(recording);
-	if (!error && recording->unwinder)
-		error = prepare_tables(recording);
+	if (error) {
+		log_error("finding the processes to record failed: %s", error_text(error));
+		return error;
+	}
+	error = programs_start_ticks(recording->programs, recording->options->frequency);
+	if (error)
+		return error;
+	error = describe_targets(recording);
+	if (error)
+		return error;
+	error = recording->unwinder ? prepare_tables(recording) : 0;
+	if (error)
+		return error;
 	programs_tables_ready(recording->programs);
 	/* The second description has the stacks of sleeping threads. */
-	if (!error && recording->unwinder && has_running(recording))
-		error = describe_targets(recording);
-	return error;
+	return recording->unwinder && has_running(recording) ? describe_targets(recording) : 0;
 }

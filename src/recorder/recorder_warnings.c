@@ -28,6 +28,23 @@ static int write_warning(Recording *recording, const char *subject, uint64_t cou
 	return recording_write(recording, &note->h);
 }
 
+typedef struct Warning {
+	uint64_t count;
+	const char *what;
+} Warning;
+
+static int write_warnings(Recording *recording, const char *subject, const Warning *warnings,
+			  size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int error = write_warning(recording, subject, warnings[i].count, warnings[i].what);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
 static void log_memo_hits(Recording *recording)
 {
 	uint64_t hits[MEMO_KINDS] = {};
@@ -46,10 +63,7 @@ static int finish_unwinding(Recording *recording)
 {
 	int error = unwinder_finish(recording->unwinder);
 	UnwinderCounts counts = unwinder_counts(recording->unwinder);
-	struct {
-		uint64_t count;
-		const char *what;
-	} warnings[] = {
+	const Warning warnings[] = {
 		{counts.tables.no_room,
 		 "times a file's table found no room; stacks end in the file's "
 		 "code (raise --unwind-memory)"},
@@ -90,10 +104,8 @@ static int finish_unwinding(Recording *recording)
 		    "%.2f ms (99 %%), %.2f ms (longest)",
 		    counts.delays->count, histogram_quantile(counts.delays, 500) / 1e6,
 		    histogram_quantile(counts.delays, 990) / 1e6, counts.delays->max / 1e6);
-	for (size_t i = 0; i < ARRAY_LEN(warnings) && !error; i++)
-		error = write_warning(recording, "unwind tables", warnings[i].count,
-				      warnings[i].what);
-	return error;
+	return error ? error
+		     : write_warnings(recording, "unwind tables", warnings, ARRAY_LEN(warnings));
 }
 
 /* Without the events of minor faults, it is not hits that a fault did not complete. */
@@ -101,34 +113,30 @@ static int warn_faults(Recording *recording)
 {
 	FaultOptions faults = programs_faults(recording->programs);
 	struct fault_counts counts = programs_fault_counts(recording->programs);
-	int error = 0;
+	bool all_seen =
+		faults.threshold_ns != FAULT_THRESHOLD_NONE || faults.source == FAULT_SOURCE_FENTRY;
+	const Warning warnings[] = {
+		{all_seen ? counts.open : 0,
+		 "omitted (not completed, because of a signal or an error)"},
+		{counts.unmatched, "omitted (start not observed)"},
+	};
 
-	if (faults.threshold_ns != FAULT_THRESHOLD_NONE || faults.source == FAULT_SOURCE_FENTRY)
-		error = write_warning(recording, "page faults", counts.open,
-				      "omitted (not completed, because of a signal or an error)");
-	if (!error)
-		error = write_warning(recording, "page faults", counts.unmatched,
-				      "omitted (start not observed)");
-	return error;
+	return write_warnings(recording, "page faults", warnings, ARRAY_LEN(warnings));
 }
 
 static int warn_requests(Recording *recording)
 {
 	const ProgramInfo *info;
 	struct request_counts counts = programs_request_counts(recording->programs);
-	int error = write_warning(recording, "block I/O", counts.no_slot,
-				  "requests omitted (too many in flight)");
+	const Warning warnings[] = {
+		{counts.no_slot, "requests omitted (too many in flight)"},
+		{counts.unattributed,
+		 "requests attributed to io_uring workers (submitter not observed)"},
+		{counts.unfinished, "requests omitted (completion not observed)"},
+		{counts.in_flight, "requests still in flight at the end (omitted)"},
+	};
+	int error = write_warnings(recording, "block I/O", warnings, ARRAY_LEN(warnings));
 
-	if (!error)
-		error = write_warning(
-			recording, "block I/O", counts.unattributed,
-			"requests attributed to io_uring workers (submitter not observed)");
-	if (!error)
-		error = write_warning(recording, "block I/O", counts.unfinished,
-				      "requests omitted (completion not observed)");
-	if (!error)
-		error = write_warning(recording, "block I/O", counts.in_flight,
-				      "requests still in flight at the end (omitted)");
 	for (size_t i = 0; (info = program_info(i)) && !error; i++)
 		if (info->missed_requests)
 			error = write_warning(recording, "block I/O",
@@ -165,17 +173,16 @@ static int warn_cpus(Recording *recording)
 /* Root can read all files. */
 static int warn_files(Recording *recording)
 {
-	int error = write_warning(
-		recording, "mapped files", mapped_files_unopened(recording->files, -EPERM),
-		"deleted or replaced since, unreadable without CAP_CHECKPOINT_RESTORE; their "
-		"functions have no names, and stacks end in them");
+	const Warning warnings[] = {
+		{mapped_files_unopened(recording->files, -EPERM),
+		 "deleted or replaced since, unreadable without CAP_CHECKPOINT_RESTORE; their "
+		 "functions have no names, and stacks end in them"},
+		{mapped_files_unopened(recording->files, -EACCES),
+		 "unreadable without CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; "
+		 "their functions have no names, and stacks end in them"},
+	};
 
-	if (!error)
-		error = write_warning(recording, "mapped files",
-				      mapped_files_unopened(recording->files, -EACCES),
-				      "unreadable without CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; "
-				      "their functions have no names, and stacks end in them");
-	return error;
+	return write_warnings(recording, "mapped files", warnings, ARRAY_LEN(warnings));
 }
 
 /* If at least the requested length is left, nothing is missing. */
@@ -192,19 +199,18 @@ static int warn_segments_dropped(Recording *recording)
 
 int recording_write_warnings(Recording *recording)
 {
+	static int (*const steps[])(Recording *) = {
+		warn_files, warn_segments_dropped, warn_cpus,
+		warn_ticks, warn_faults,	   warn_requests,
+	};
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 
-	if (!error)
-		error = warn_files(recording);
-	if (!error)
-		error = warn_segments_dropped(recording);
-	if (!error)
-		error = warn_cpus(recording);
-	if (!error)
-		error = warn_ticks(recording);
-	if (!error)
-		error = warn_faults(recording);
-	if (!error)
-		error = warn_requests(recording);
-	return error;
+	if (error)
+		return error;
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		error = steps[i](recording);
+		if (error)
+			return error;
+	}
+	return 0;
 }

@@ -46,9 +46,10 @@ static void disassemble(csh handle, int socket, const Task *task)
 	uint64_t address = task->relative;
 	const uint8_t *code = task->bytes;
 	size_t left = task->size;
-	int error = instruction ? 0 : -ENOMEM;
 
-	while (left > 0 && !error) {
+	if (!instruction)
+		return;
+	while (left > 0) {
 		uint32_t offset = task->size - left;
 		char text[TEXT_MAX];
 
@@ -63,10 +64,10 @@ static void disassemble(csh handle, int socket, const Task *task)
 			left--;
 			address++;
 		}
-		error = send_line(socket, offset, text);
+		if (send_line(socket, offset, text))
+			return;
 	}
-	if (!error)
-		send_line(socket, task->size, "");
+	send_line(socket, task->size, "");
 }
 
 static void run_child(int socket, const int *fds, const void *argument)

@@ -311,26 +311,24 @@ static void end_request(void *user, struct MHD_Connection *connection, void **st
 static bool find_socket(const char *table, const char *client, uint16_t port, uint16_t our_port,
 			uid_t *ret_uid)
 {
+	_cleanup_fclose_ FILE *file = fopen(table, "re");
 	_cleanup_free_ char *line = NULL;
-	FILE *file = fopen(table, "re");
 	size_t room = 0;
-	bool found = false;
 
-	while (file && !found && getline(&line, &room, file) > 0) {
+	while (file && getline(&line, &room, file) > 0) {
 		unsigned int from_port, to_port, state, uid;
 		char address[33];
 
-		found = sscanf(line,
-			       " %*d: %32[0-9A-F]:%4x %*32[0-9A-F]:%4x %2x %*x:%*x %*x:%*x %*x %u",
-			       address, &from_port, &to_port, &state, &uid) == 5 &&
-			!strcmp(address, client) && from_port == port && to_port == our_port &&
-			state == ESTABLISHED;
-		if (found)
+		if (sscanf(line,
+			   " %*d: %32[0-9A-F]:%4x %*32[0-9A-F]:%4x %2x %*x:%*x %*x:%*x %*x %u",
+			   address, &from_port, &to_port, &state, &uid) == 5 &&
+		    !strcmp(address, client) && from_port == port && to_port == our_port &&
+		    state == ESTABLISHED) {
 			*ret_uid = uid;
+			return true;
+		}
 	}
-	if (file)
-		fclose(file);
-	return found;
+	return false;
 }
 
 /*
@@ -452,14 +450,15 @@ static int open_viewer(HttpServer *server, const char *folder)
 	if (server->viewer_fd < 0)
 		return -errno;
 	error = static_files_below(server->viewer_fd, "index.html", &index);
-	if (!error)
-		close(index.fd);
-	return error;
+	if (error)
+		return error;
+	close(index.fd);
+	return 0;
 }
 
 int http_server_start(const HttpServerOptions *options, HttpServer **ret_server)
 {
-	HttpServer *server = xcalloc(1, sizeof(*server));
+	_cleanup_(http_server_stopp) HttpServer *server = xcalloc(1, sizeof(*server));
 	_cleanup_free_ char *name = escaped(options->name);
 	int error;
 
@@ -468,22 +467,22 @@ int http_server_start(const HttpServerOptions *options, HttpServer **ret_server)
 	server->api = api_new(options->profile);
 	server->viewer_fd = -1;
 	error = make_secret(server);
-	if (!error)
-		error = open_viewer(server, options->viewer);
-	if (!error)
-		error = -EADDRINUSE;
+	if (error)
+		return error;
+	error = open_viewer(server, options->viewer);
+	if (error)
+		return error;
+	error = -EADDRINUSE;
 	for (unsigned int port = options->first_port;
 	     error == -EADDRINUSE && port <= options->last_port; port++)
 		error = listen_on(server, port);
-	if (error) {
-		http_server_stop(server);
+	if (error)
 		return error;
-	}
 	server->origin = xasprintf("http://127.0.0.1:%u", server->port);
 	server->url = xasprintf("%s/%s/%s", server->origin, server->secret, name);
 	server->api_url = xasprintf("%s/%s", server->origin, server->secret);
 	server->last_request_ns = now_ns();
-	*ret_server = server;
+	*ret_server = take_pointer(server);
 	return 0;
 }
 

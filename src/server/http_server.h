@@ -11,6 +11,7 @@
 #ifndef WALLPROF_HTTP_SERVER_H
 #define WALLPROF_HTTP_SERVER_H
 
+#include "util.h"
 #include <stdint.h>
 
 typedef struct HttpServer HttpServer;
@@ -28,6 +29,7 @@ typedef struct HttpServerOptions {
  */
 int http_server_start(const HttpServerOptions *options, HttpServer **ret_server);
 void http_server_stop(HttpServer *server);
+DEFINE_CLEANUP(HttpServer *, http_server_stop)
 
 /* Returns "http://127.0.0.1:3000". The text is valid until http_server_stop(). */
 const char *http_server_origin(const HttpServer *server);

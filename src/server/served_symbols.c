@@ -98,7 +98,7 @@ static int resolve(const AddressSpaces *spaces, const SymbolTarget *targets, siz
 		   uint64_t deadline_ns, ServedSymbols *symbols)
 {
 	static const Invoker itself = {}; /* wallprof has dropped root's privileges already */
-	AsInvoker as;
+	_cleanup_(as_invoker_free) AsInvoker as;
 	SymbolsSummary summary = {};
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
@@ -112,10 +112,7 @@ static int resolve(const AddressSpaces *spaces, const SymbolTarget *targets, siz
 	};
 	int error = as_invoker_prepare(&itself, &as);
 
-	if (!error)
-		error = symbol_files_resolve(spaces, targets, count, &sink, &summary);
-	as_invoker_free(&as);
-	return error;
+	return error ? error : symbol_files_resolve(spaces, targets, count, &sink, &summary);
 }
 
 int served_symbols_resolve(ElfIdentifier *identifier, const ServedLib *lib,

@@ -94,10 +94,13 @@ int static_files_below(int folder_fd, const char *path, ServedFile *ret_file)
 		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 	};
-	int fd = syscall(SYS_openat2, folder_fd, path, &how, sizeof(how));
-	int error = fd < 0 ? -errno : adopt_plain_file(fd, ret_file);
+	int fd = syscall(SYS_openat2, folder_fd, path, &how, sizeof(how)), error;
 
-	if (!error)
-		ret_file->type = type_of_name(path);
-	return error;
+	if (fd < 0)
+		return -errno;
+	error = adopt_plain_file(fd, ret_file);
+	if (error)
+		return error;
+	ret_file->type = type_of_name(path);
+	return 0;
 }

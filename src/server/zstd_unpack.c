@@ -53,10 +53,9 @@ static int unpack_piece(Unpacker *unpacker, size_t size)
 
 static int unpack_all(Unpacker *unpacker)
 {
-	int error = 0;
-
-	while (!error) {
+	for (;;) {
 		ssize_t got = read(unpacker->from, unpacker->in, unpacker->in_size);
+		int error;
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -65,12 +64,13 @@ static int unpack_all(Unpacker *unpacker)
 		if (got == 0)
 			break;
 		error = unpack_piece(unpacker, got);
+		if (error)
+			return error;
 	}
-	if (!error && unpacker->left > 0) {
-		unpacker->reason = "it is truncated";
-		error = -EBADMSG;
-	}
-	return error;
+	if (unpacker->left == 0)
+		return 0;
+	unpacker->reason = "it is truncated";
+	return -EBADMSG;
 }
 
 static int unpack(Unpacker *unpacker)

@@ -172,30 +172,25 @@ static int open_rules(TableMemory *memory)
 static int open_chunks(TableMemory *memory)
 {
 	BPF_OPTIONS(bpf_map_create_opts, options);
-	int fd = new_chunk(), error;
+	_cleanup_close_ int fd = new_chunk();
 	void *room;
+	int error;
 
 	if (fd < 0)
 		return fd;
 	options.inner_map_fd = fd;
 	memory->chunks_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "chunks", sizeof(uint32_t),
 					   sizeof(uint32_t), CHUNKS_MAX, &options);
-	error = memory->chunks_fd < 0 ? -errno : 0;
-	if (!error) {
-		/* This reserves only addresses; chunks are mapped into them later. */
-		room = mmap(NULL, (size_t)memory->chunk_limit * CHUNK_BYTES, PROT_NONE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		error = room == MAP_FAILED ? -errno : 0;
-	}
-	if (!error) {
-		memory->cells = room;
-		error = map_chunk(memory, fd);
-	}
-	if (error) {
-		close(fd);
-		return error;
-	}
-	return start_first_chunk(memory, fd);
+	if (memory->chunks_fd < 0)
+		return -errno;
+	/* This reserves only addresses; chunks are mapped into them later. */
+	room = mmap(NULL, (size_t)memory->chunk_limit * CHUNK_BYTES, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (room == MAP_FAILED)
+		return -errno;
+	memory->cells = room;
+	error = map_chunk(memory, fd);
+	return error ? error : start_first_chunk(memory, take_fd(fd));
 }
 
 int table_memory_new(uint64_t size, TableMemory **ret_memory)

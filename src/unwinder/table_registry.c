@@ -273,12 +273,17 @@ static void on_table_ready(void *user, uint32_t file, const UnwindTable *built, 
 	add_object(tables, file);
 }
 
+static void end_elf(ElfMap *map)
+{
+	elf_end(map->elf);
+}
+
 /* All processes have the same vDSO as wallprof. */
 static int add_vdso(TableRegistry *tables)
 {
-	ElfMap map = {};
-	UnwindTable built = {};
-	ElfIdentity identity;
+	_cleanup_(end_elf) ElfMap map = {};
+	_cleanup_(unwind_table_free) UnwindTable built = {};
+	_cleanup_(elf_identity_free) ElfIdentity identity = {};
 	struct unwind_object object;
 	size_t size;
 	const void *image = vdso_image(&size);
@@ -288,41 +293,40 @@ static int add_vdso(TableRegistry *tables)
 	if (!image)
 		return 0;
 	error = vdso_identify(&identity);
-	if (!error)
-		error = elf_file_open_image(image, size, &map.elf);
-	if (!error)
-		error = unwind_table_build(&map, NULL, identity.base_svma, &built);
-	if (!error)
-		error = table_memory_add_table(tables->maps->memory, &built, &table.handle);
+	if (error)
+		return error;
+	error = elf_file_open_image(image, size, &map.elf);
+	if (error)
+		return error;
+	error = unwind_table_build(&map, NULL, identity.base_svma, &built);
+	if (error)
+		return error;
+	error = table_memory_add_table(tables->maps->memory, &built, &table.handle);
 	if (!error && !describe_object(&identity, &table, &object)) {
 		tables->vdso = table.handle;
 		*tables->maps->vdso = object;
 	}
-	unwind_table_free(&built);
-	elf_end(map.elf);
-	elf_identity_free(&identity);
-	return error == -ENODATA || error == -ENOEXEC ? 0 : error;
+	return error;
 }
 
 int table_registry_new(const UnwindMaps *maps, MappedFiles *files, const Invoker *invoker,
 		       FileUsed used, void *user, TableRegistry **ret_tables)
 {
-	TableRegistry *tables = xcalloc(1, sizeof(*tables));
+	_cleanup_(table_registry_freep) TableRegistry *tables = xcalloc(1, sizeof(*tables));
 	TableServiceOptions options = {
 		.invoker = invoker, .find_debug = find_debug, .find_user = tables};
 	int error = table_service_new(&options, &tables->service);
 
+	if (error)
+		return error;
 	tables->maps = maps;
 	tables->files = files;
 	tables->used = used;
 	tables->user = user;
-	if (!error)
-		error = add_vdso(tables);
-	if (error) {
-		table_registry_free(tables);
+	error = add_vdso(tables);
+	if (error && error != -ENODATA && error != -ENOEXEC)
 		return error;
-	}
-	*ret_tables = tables;
+	*ret_tables = take_pointer(tables);
 	return 0;
 }
 

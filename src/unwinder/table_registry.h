@@ -40,6 +40,7 @@ typedef bool (*FileUsed)(void *user, uint32_t file);
 int table_registry_new(const UnwindMaps *maps, MappedFiles *files, const Invoker *invoker,
 		       FileUsed used, void *user, TableRegistry **ret_tables);
 void table_registry_free(TableRegistry *tables);
+DEFINE_CLEANUP(TableRegistry *, table_registry_free)
 
 /* Requests the table of the file with this id, which was mapped. Never waits. */
 void table_registry_request(TableRegistry *tables, uint32_t file);
