@@ -454,3 +454,24 @@ int parse_size(const char *text, uint64_t *ret_bytes)
 
 	return parse_with_unit(text, units, ARRAY_LEN(units), ret_bytes);
 }
+
+/* ---- remedies ----------------------------------------------------------------------- */
+
+char *remedy_export(const char *capture_path)
+{
+	_cleanup_free_ char *capture = shell_word(capture_path);
+
+	return xasprintf("wallprof export -o /other/prof.json %s", capture);
+}
+
+char *remedy_summary(const char *capture_path)
+{
+	_cleanup_free_ char *capture = shell_word(capture_path);
+
+	return xasprintf("wallprof report --json %s >/other/summary.json", capture);
+}
+
+const char *remedy_other_place(int error)
+{
+	return strchr(error_text(error), ';') ? "" : "; choose another place with -o";
+}

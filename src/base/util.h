@@ -57,6 +57,20 @@ const char *error_text(int error);
 /* The word as it must be typed into a shell: quoted if necessary. The caller frees it. */
 char *shell_word(const char *word);
 
+/* ---- remedies: texts that say how to resolve an error, as commands for a shell ---- */
+
+/*
+ * The command that exports the capture to another file: "wallprof export -o /other/prof.json
+ * CAPTURE". The caller frees it.
+ */
+char *remedy_export(const char *capture_path);
+
+/* The same for --json-summary. */
+char *remedy_summary(const char *capture_path);
+
+/* "; choose another place with -o", or "" if error_text() of the error has a remedy already. */
+const char *remedy_other_place(int error);
+
 /* ---- memory: running out ends the program with a message ---------------- */
 
 void *xmalloc(size_t size);

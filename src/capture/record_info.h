@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * record_info.h - the properties of each kind of record (bpf/abi/record_kinds.h).
+ * record_info.h - the properties of each kind of record (bpf/abi/record_kinds.h), and how the code
+ * that makes records passes them on.
  */
 #ifndef WALLPROF_RECORD_INFO_H
 #define WALLPROF_RECORD_INFO_H
@@ -19,5 +20,11 @@ const RecordInfo *record_info(uint32_t kind);
 
 /* Returns whether the reader returns the record in order of time. */
 bool record_is_event(const struct record *record);
+
+/*
+ * Consumes a record, which belongs to the caller and may be on its stack. Returns 0 or a negative
+ * errno.
+ */
+typedef int (*RecordSink)(void *user, const struct record *record);
 
 #endif

@@ -209,7 +209,7 @@ static inline bool is_usual(const CfiCie *cie, CfiState *state)
 
 /* ---- instructions ------------------------------------------------------------- */
 
-/* What is missing reads as 0 (cfi_bytes.h); step() checks once whether something was missing. */
+/* What is missing reads as 0 (cfi.h); step() checks once whether something was missing. */
 
 static uint8_t small(uint64_t reg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "doctor_unwind.h"
+#include "commands.h"
 #include "debug_files.h"
 #include "elf_identifier.h"
-#include "open_mapped_file.h"
+#include "mapped_files.h"
 #include "proc_maps.h"
 #include "proc_status.h"
 #include "safe_open.h"
@@ -17,7 +17,7 @@
 
 #define TIMEOUT_NS (120 * NSEC_PER_SEC)
 
-typedef struct Object {
+typedef struct CodeObject {
 	char *path;
 	ElfIdentity identity;
 	int open_error;	  /* why the file could not be opened (negative errno), or 0 */
@@ -27,12 +27,12 @@ typedef struct Object {
 	size_t rows, rules;
 	uint64_t followed; /* UnwindCounts::code_followed */
 	UnwindCoverage coverage;
-} Object;
+} CodeObject;
 
 typedef struct Doctor {
 	ElfIdentifier *identifier;
 	TableService *service;
-	VEC(Object) objects; /* index: the request's id */
+	VEC(CodeObject) objects; /* index: the request's id */
 	Strings paths;
 	uint64_t jit_bytes; /* executable memory without a file */
 	int root_fd;	    /* root folder of the process; -1: wallprof's own */
@@ -42,7 +42,7 @@ typedef struct Doctor {
 static void on_table(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
 {
 	Doctor *doctor = user;
-	Object *object = &doctor->objects.items[id];
+	CodeObject *object = &doctor->objects.items[id];
 
 	object->error = error;
 	object->debug = debug;
@@ -68,7 +68,7 @@ static int open_beside(void *user, const MappedFile *file, const char *path)
 static int find_debug(void *user, uint32_t id, const char *debuglink)
 {
 	Doctor *doctor = user;
-	Object *object = &doctor->objects.items[id];
+	CodeObject *object = &doctor->objects.items[id];
 	_cleanup_free_ char *real = doctor->root_fd < 0 ? realpath(object->path, NULL) : NULL;
 	MappedFile file = {.path = real ? real : object->path,
 			   .build_id_len = object->identity.build_id_len};
@@ -92,7 +92,7 @@ static int find_debug(void *user, uint32_t id, const char *debuglink)
 static int add_object(Doctor *doctor, const char *path, int fd)
 {
 	_cleanup_close_ int file = fd;
-	Object object = {.path = xstrdup(path), .open_error = MIN(fd, 0)};
+	CodeObject object = {.path = xstrdup(path), .open_error = MIN(fd, 0)};
 	uint32_t id = doctor->objects.count;
 	int error = file < 0 ? file
 			     : elf_identifier_identify(doctor->identifier, file, &object.identity);
@@ -137,7 +137,8 @@ static void add_mapping(Doctor *doctor, uint32_t ns_tgid, ProcMapping *mapping)
 	}
 	if (strings_intern(&doctor->paths, mapping->path) < doctor->objects.count)
 		return;
-	add_object(doctor, mapping->path, open_mapped_file(&handle, is_mapped, mapping, &st));
+	add_object(doctor, mapping->path,
+		   mapped_files_open_range(&handle, is_mapped, mapping, &st));
 }
 
 /* The report of a process is useful if at least one of its files was opened, or if it has none. */
@@ -203,7 +204,7 @@ static int add_all(Doctor *doctor, const char *what)
 }
 
 /* Prints which debug file the table uses, or why it does not use one. */
-static void print_debug_file(const Object *object)
+static void print_debug_file(const CodeObject *object)
 {
 	if (object->debug == TABLE_DEBUG_USED)
 		printf(", with %s", object->debug_path);
@@ -217,7 +218,7 @@ static void print_debug_file(const Object *object)
  * part of it whose rules were made from instructions alone; gaps; large gaps, in which frame
  * pointers are tried (fp only); and rules that the walk cannot apply.
  */
-static void print_coverage(const Object *object)
+static void print_coverage(const CodeObject *object)
 {
 	const UnwindCoverage *coverage = &object->coverage;
 	uint64_t gaps = coverage->none_bytes[NONE_GAP];
@@ -233,7 +234,7 @@ static void print_coverage(const Object *object)
 	       percent * large, percent * (none - gaps - large), object->path);
 }
 
-static const char *object_error_text(const Object *object)
+static const char *object_error_text(const CodeObject *object)
 {
 	if (!object->open_error)
 		return table_error_text(object->error);
@@ -243,7 +244,7 @@ static const char *object_error_text(const Object *object)
 	return strerror(-object->open_error);
 }
 
-static void print_object(const Object *object)
+static void print_object(const CodeObject *object)
 {
 	if (object->error)
 		printf("%8s %9s %9s %6s %8s %8s %8s  %s: %s", "-", "-", "-", "-", "-", "-", "-",

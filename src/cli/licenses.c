@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "licenses.h"
+#include "commands.h"
 #include <stdio.h>
 
 static const char notice[] =

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* main.c - the commands: profile, record, export, report, open, doctor. */
-#include "doctor_unwind.h"
-#include "export_cmd.h"
-#include "licenses.h"
-#include "open_cmd.h"
+#include "commands.h"
 #include "options.h"
 #include "preflight.h"
 #include "privileges.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "open_cmd.h"
-#include "file_kind.h"
+#include "commands.h"
 #include "http_server.h"
 #include "privileges.h"
 #include "proc_status.h"
@@ -192,7 +191,7 @@ static void log_wrong_kind(const char *path)
 {
 	_cleanup_free_ char *word = shell_word(path);
 
-	if (file_kind_of(path) == FILE_KIND_CAPTURE)
+	if (export_cmd_file_kind(path) == FILE_KIND_CAPTURE)
 		log_error("%s is a capture, not a profile; wallprof export %s", path, word);
 	else
 		log_error("reading %s failed: not a profile", path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* open_cmd_disabled.c - `wallprof open` in a build without the server's libraries. */
-#include "open_cmd.h"
+#include "commands.h"
 #include "util.h"
 #include <errno.h>
 

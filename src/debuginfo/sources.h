@@ -11,7 +11,7 @@
 #define WALLPROF_SOURCES_H
 
 #include "invoker.h"
-#include "record_sink.h"
+#include "record_info.h"
 #include "util.h"
 #include <sys/stat.h>
 

@@ -3,7 +3,6 @@
 #include "demangle.h"
 #include "dwarf_names.h"
 #include "elf_symbols.h"
-#include "gnu_debugdata.h"
 #include "pclntab.h"
 #include "symbol_record.h"
 #include <elf.h>
@@ -17,7 +16,7 @@ typedef struct Object {
 	const ObjectHost *host;
 	ElfMap main, debug, dwz;
 	int debug_fd, dwz_fd; /* those that were received; else -1 */
-	GnuDebugdata mini;
+	ElfDebugdata mini;
 	Pclntab go; /* if is_go */
 	bool is_go;
 	ElfSymbols symbols;
@@ -95,7 +94,7 @@ static void read_symbols(Object *object)
 	elf_symbols_add_tables(&object->symbols, object->main.elf);
 	if (object->debug.elf)
 		elf_symbols_add_tables(&object->symbols, object->debug.elf);
-	gnu_debugdata_open(&object->mini, object->main.elf);
+	elf_debugdata_open(&object->mini, object->main.elf);
 	if (object->mini.elf)
 		elf_symbols_add_tables(&object->symbols, object->mini.elf);
 	object->is_go = pclntab_open(object->main.elf, &object->go) == 0;
@@ -327,7 +326,7 @@ static int emit_go(Object *object)
 
 static void close_object(Object *object)
 {
-	gnu_debugdata_close(&object->mini);
+	elf_debugdata_close(&object->mini);
 	elf_symbols_free(&object->symbols);
 	symbol_record_free(&object->record);
 	elf_map_close(&object->main);

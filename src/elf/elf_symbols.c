@@ -8,6 +8,7 @@
 #include "elf_symbols.h"
 #include "elf_file.h"
 #include <elf.h>
+#include <lzma.h>
 #include <string.h>
 
 /* The size limit of a section: those of the largest browsers have a third of that. */
@@ -183,6 +184,29 @@ void elf_symbols_add_tables(ElfSymbols *symbols, Elf *elf)
 	}
 }
 
+/* The table of a Go program is there even if strip(1) has removed its symbols. */
+void elf_symbols_add_go(ElfSymbols *symbols, const Pclntab *table)
+{
+	size_t base = symbols->names.count;
+
+	if (table->names.size >= INT32_MAX - base)
+		return;
+	vec_append(&symbols->names, (const char *)table->names.at, table->names.size);
+	for (uint32_t i = 0; i < table->count; i++) {
+		PclntabFunction function;
+
+		if (!pclntab_function(table, i, &function) || !*pclntab_name(table, function.name))
+			continue;
+		*vec_push(&symbols->candidates) = (ElfCandidate){
+			.symbol = {.start = function.start,
+				   .size = function.end - function.start,
+				   .name = base + function.name},
+			.limit = function.end,
+			.source = SYMBOL_GO,
+		};
+	}
+}
+
 /* ---- settling --------------------------------------------------------------- */
 
 static int compare_candidates(const void *a, const void *b)
@@ -339,4 +363,60 @@ void elf_symbols_free(ElfSymbols *symbols)
 	vec_free(&symbols->data);
 	vec_free(&symbols->names);
 	vec_free(&symbols->candidates);
+}
+
+/* ---- .gnu_debugdata ----------------------------------------------------------------- */
+
+#define MEMORY_MAX (64u << 20)
+#define IMAGE_MAX  (256u << 20)
+#define IMAGE_STEP (1u << 20)
+
+/* Decompresses into an image that grows. Returns its size, or 0. */
+static size_t decompress(lzma_stream *stream, uint8_t **ret_image)
+{
+	size_t capacity = IMAGE_STEP;
+	uint8_t *image = xmalloc(capacity);
+	lzma_ret r;
+
+	stream->next_out = image;
+	stream->avail_out = capacity;
+	while ((r = lzma_code(stream, LZMA_FINISH)) == LZMA_OK && capacity < IMAGE_MAX) {
+		if (stream->avail_out > 0)
+			continue;
+		image = xrealloc(image, capacity * 2);
+		stream->next_out = image + capacity;
+		stream->avail_out = capacity;
+		capacity *= 2;
+	}
+	*ret_image = image;
+	return r == LZMA_STREAM_END ? stream->total_out : 0;
+}
+
+void elf_debugdata_open(ElfDebugdata *mini, Elf *elf)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = elf_section_by_name(elf, ".gnu_debugdata", &header);
+	lzma_stream stream = LZMA_STREAM_INIT;
+	Elf_Data *data;
+	size_t size;
+
+	*mini = (ElfDebugdata){};
+	if (!elf_section_data(section, &data) ||
+	    lzma_stream_decoder(&stream, MEMORY_MAX, 0) != LZMA_OK)
+		return;
+	stream.next_in = data->d_buf;
+	stream.avail_in = data->d_size;
+	size = decompress(&stream, &mini->image);
+	lzma_end(&stream);
+	if (size > 0 && elf_file_open_image(mini->image, size, &mini->elf) == 0)
+		return;
+	elf_end(mini->elf);
+	mini->elf = NULL;
+}
+
+void elf_debugdata_close(ElfDebugdata *mini)
+{
+	elf_end(mini->elf);
+	free(mini->image);
+	*mini = (ElfDebugdata){};
 }

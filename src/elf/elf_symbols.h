@@ -90,6 +90,18 @@ bool elf_symbols_find_gap(const ElfSymbols *symbols, Elf *elf, uint64_t svma, El
 const ElfSymbol *elf_symbols_find_data(const ElfSymbols *symbols, uint64_t svma);
 void elf_symbols_free(ElfSymbols *symbols);
 
+/*
+ * .gnu_debugdata: an ELF file with a symbol table, compressed by xz into a section of the file that
+ * it belongs to (Fedora's "MiniDebugInfo").
+ */
+typedef struct ElfDebugdata {
+	Elf *elf; /* NULL: there is none, or it is broken */
+	uint8_t *image;
+} ElfDebugdata;
+
+void elf_debugdata_open(ElfDebugdata *mini, Elf *elf);
+void elf_debugdata_close(ElfDebugdata *mini);
+
 /* ---- for elf_plt.c and elf_fde.c ------------------------------------------ */
 
 /* Gives the section's bytes, owned by libelf, if they are in the file and of a reasonable size. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "mapped_files.h"
 #include "elf_identifier.h"
-#include "open_mapped_file.h"
 #include "proc_maps.h"
 #include "proc_status.h"
 #include "safe_open.h"
@@ -215,7 +214,7 @@ static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *map
 	if (length >= sizeof(deleted) &&
 	    !strcmp(mapping->path + length - (sizeof(deleted) - 1), deleted))
 		held->flags |= FILE_DELETED;
-	fd = open_mapped_file(&range, is_mapped, &candidate, &st);
+	fd = mapped_files_open_range(&range, is_mapped, &candidate, &st);
 	if (fd < 0) {
 		held->error = fd;
 		held->flags |= FILE_UNREADABLE;
@@ -289,7 +288,7 @@ static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 {
 	MappedRange range = range_of(files, mapping, hold_root(files, mapping->ns_tgid));
 	struct stat st;
-	int fd = open_mapped_file(&range, may_be_dump, NULL, &st);
+	int fd = mapped_files_open_range(&range, may_be_dump, NULL, &st);
 
 	if (fd >= 0)
 		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, fd);
@@ -482,4 +481,49 @@ FileView mapped_files_view(const MappedFiles *files, uint32_t id)
 JitFiles *mapped_files_jit(MappedFiles *files)
 {
 	return &files->jit;
+}
+
+/* ---- the file behind a mapping of a living process -------------------------- */
+
+static int open_by_method(const MappedRange *range, enum mapped_method way, struct stat *ret_stat)
+{
+	char path[64];
+	pid_t tid;
+
+	if (way == MAPPED_BY_PATH)
+		return safe_open_in(range->root_fd, range->path, ret_stat);
+	tid = proc_living_thread(range->ns_tgid);
+	if (way == MAPPED_BY_EXE)
+		snprintf(path, sizeof(path), "/proc/%d/exe", tid);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, tid,
+			 range->start, range->end);
+	return safe_open(path, 0, ret_stat);
+}
+
+/* The error of the link counts, unless the link was refused: the path may name anything by then. */
+static int reason(const int errors[MAPPED_METHODS])
+{
+	int by_path = errors[MAPPED_BY_PATH];
+
+	if (errors[MAPPED_BY_LINK] != -EPERM)
+		return errors[MAPPED_BY_LINK];
+	return by_path == -EACCES || by_path == -EMFILE ? by_path : -EPERM;
+}
+
+int mapped_files_open_range(const MappedRange *range, MappedFits fits, void *user,
+			    struct stat *ret_stat)
+{
+	int errors[MAPPED_METHODS];
+
+	for (enum mapped_method way = 0; way < MAPPED_METHODS; way++) {
+		int fd = open_by_method(range, way, ret_stat);
+
+		errors[way] = fd < 0 ? fd : fits(user, way, fd, ret_stat);
+		if (errors[way] == 0)
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return reason(errors);
 }

@@ -10,7 +10,8 @@
 #include "address_space.h"
 #include "elf_file.h"
 #include "jit_files.h"
-#include "record_sink.h"
+#include "record_info.h"
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -50,7 +51,10 @@ int mapped_files_add_path(MappedFiles *files, const char *path, uint32_t *ret_id
  */
 int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count);
 
-/* The number of files that could not be opened for that reason (an error of open_mapped_file()). */
+/*
+ * The number of files that could not be opened for that reason (an error of
+ * mapped_files_open_range()).
+ */
 uint64_t mapped_files_unopened(const MappedFiles *files, int error);
 
 /* A SymbolsOpen (symbols.h) for the held files. */
@@ -73,5 +77,34 @@ FileView mapped_files_view(const MappedFiles *files, uint32_t id);
 
 /* The perf maps and jitdumps of the recorded processes; owned by files. */
 JitFiles *mapped_files_jit(MappedFiles *files);
+
+/* ---- the file behind a mapping of a living process -------------------------- */
+
+typedef struct MappedRange {
+	uint32_t ns_tgid;
+	uint64_t start, end; /* AVMA, of the whole mapping */
+	int root_fd;	     /* of the process, as for safe_open_in() */
+	const char *path;    /* below that root */
+} MappedRange;
+
+/* In the order in which they are tried. Only the first leads to the mapped file for certain. */
+enum mapped_method {
+	MAPPED_BY_LINK, /* /proc/PID/map_files, which needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN
+			 */
+	MAPPED_BY_PATH,
+	MAPPED_BY_EXE, /* /proc/PID/exe: for a program that was deleted or replaced */
+	MAPPED_METHODS
+};
+
+/* Returns 0 if this is the mapped file, or a negative errno. It does not close fd. */
+typedef int (*MappedFits)(void *user, enum mapped_method way, int fd, const struct stat *st);
+
+/*
+ * Opens the first regular file that fits, for reading; *ret_stat is its state. Otherwise returns a
+ * negative errno: -EPERM if the link is refused (proc(5)) and no other way leads to the file,
+ * -EACCES if the files of another user need a right that is missing.
+ */
+int mapped_files_open_range(const MappedRange *range, MappedFits fits, void *user,
+			    struct stat *ret_stat);
 
 #endif

@@ -2,7 +2,9 @@
 #include "load_groups.h"
 #include "bpf_options.h"
 #include "fentry_probe.h"
-#include "load_fallback.h"
+#include "maps.h"
+#include "wallprof.skel.h"
+#include "wallprof_calls.skel.h"
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
@@ -82,14 +84,21 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_cgroup_hierarchy = options->scope.cgroup.hierarchy;
 }
 
-/* Does what wallprof__open_opts() does, for the object of load_fallback.h. */
+_Static_assert(sizeof(struct wallprof__rodata) == sizeof(struct wallprof_calls__rodata) &&
+		       sizeof(struct wallprof__bss) == sizeof(struct wallprof_calls__bss),
+	       "both objects have the same variables");
+
+/*
+ * Does what wallprof__open_opts() does, for the object whose programs read memory only by helper
+ * calls: see bpf/wait/kernel_read.bpf.h.
+ */
 static struct wallprof *open_by_calls(const struct bpf_object_open_opts *options)
 {
 	struct wallprof *skeleton = xcalloc(1, sizeof(*skeleton));
 	int error = wallprof__create_skeleton(skeleton);
 
 	if (!error) {
-		skeleton->skeleton->data = load_fallback_elf(&skeleton->skeleton->data_sz);
+		skeleton->skeleton->data = wallprof_calls__elf_bytes(&skeleton->skeleton->data_sz);
 		error = bpf_object__open_skeleton(skeleton->skeleton, options);
 	}
 	if (!error)

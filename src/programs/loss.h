@@ -9,7 +9,7 @@
 #define WALLPROF_LOSS_H
 
 #include "maps.h"
-#include "record_sink.h"
+#include "record_info.h"
 #include <stddef.h>
 
 typedef struct LossMeter LossMeter;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * metadata.h - what a capture says about the machine and the settings (REC_META).
- * The keys are listed in docs/reference/capture-format.md.
+ * metadata.h - what a capture says about the machine and the settings (REC_META), and about the
+ * machine's block devices (REC_DEVICE). The keys are listed in docs/reference/capture-format.md.
  */
 #ifndef WALLPROF_METADATA_H
 #define WALLPROF_METADATA_H
@@ -29,5 +29,11 @@ int metadata_write_one(const char *key, const char *value, RecordSink sink, void
  * start and at the end of the window.
  */
 int metadata_write_stolen(const char *key, RecordSink sink, void *user);
+
+/*
+ * Sends a REC_DEVICE for each block device that exists now (/sys/dev/block; the kernel's
+ * Documentation/ABI). A device that is removed meanwhile is omitted. Returns 0 or the sink's error.
+ */
+int metadata_write_devices(RecordSink sink, void *user);
 
 #endif

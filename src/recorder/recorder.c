@@ -8,11 +8,9 @@
  * the rest of the rings is drained; then the programs are unloaded and the symbols are added.
  */
 #include "recorder.h"
-#include "block_devices.h"
 #include "metadata.h"
 #include "privileges.h"
 #include "recorder_private.h"
-#include "remedy.h"
 #include "signals.h"
 #include "sources.h"
 #include "symbols.h"
@@ -424,7 +422,7 @@ static int write_end(Recording *recording, uint64_t end)
 	error = recording_write_warnings(recording);
 	if (error)
 		return error;
-	error = block_devices_write(recording_write, recording);
+	error = metadata_write_devices(recording_write, recording);
 	if (error)
 		return error;
 	error = write_idle_cpus(recording, end);

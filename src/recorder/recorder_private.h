@@ -13,12 +13,11 @@
 
 #include "atomic_file.h"
 #include "capture.h"
+#include "cpus.h"
 #include "flight_recorder.h"
-#include "idle_cpus.h"
 #include "launch.h"
 #include "loss.h"
 #include "mapped_files.h"
-#include "online_cpus.h"
 #include "programs.h"
 #include "recorder.h"
 #include "sideband.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "block_devices.h"
 #include "metadata.h"
 #include "preflight.h"
 #include "recorder_private.h"
-#include "remedy.h"
 #include "signals.h"
 #include "util.h"
 #include <errno.h>
@@ -195,7 +193,7 @@ static int write_metadata(Recording *recording)
 	};
 	int error = metadata_write(&input, recording_write, recording);
 
-	return error ? error : block_devices_write(recording_write, recording);
+	return error ? error : metadata_write_devices(recording_write, recording);
 }
 
 static int open_everything(Recording *recording)

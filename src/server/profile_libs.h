@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* profile_libs.h - the programs and libraries that a profile names, with their paths. */
+/*
+ * profile_libs.h - the programs and libraries that a profile names, with their paths. A profile is
+ * too large to be parsed as a whole, so only this member of it is read.
+ */
 #ifndef WALLPROF_PROFILE_LIBS_H
 #define WALLPROF_PROFILE_LIBS_H
 
 #include "util.h"
+#include <stddef.h>
+#include <sys/types.h>
 
 typedef struct ServedLib {
 	char *debug_name, *debug_id; /* the viewer's names for the library */
@@ -24,5 +29,20 @@ void profile_libs_free(ProfileLibs *libs);
 /* Returns NULL if the profile has no library of that name and ID. */
 const ServedLib *profile_libs_find(const ProfileLibs *libs, const char *debug_name,
 				   const char *debug_id);
+
+/*
+ * Reads the next part of the text into the buffer. Returns the number of bytes, 0 at the end, or a
+ * negative errno.
+ */
+typedef ssize_t (*JsonMore)(void *user, char *buffer, size_t size);
+
+/*
+ * Finds the outermost object's first member of that name and returns its text, which the caller
+ * frees. The text is read only up to the end of the member and is not checked: a parser has to
+ * reject what is not JSON. Returns 0; -ENOENT if there is no such member; -EFBIG if it is longer
+ * than `limit` bytes; -EBADMSG if the text is not an object or ends early; or the error of `more`.
+ */
+int profile_libs_member(const char *name, size_t limit, JsonMore more, void *user,
+			char **ret_value);
 
 #endif

@@ -8,7 +8,7 @@
 #define WALLPROF_STACK_COPIES_H
 
 #include "images.h"
-#include "record_sink.h"
+#include "record_info.h"
 #include "table_registry.h"
 
 typedef struct StackCopies StackCopies;

@@ -195,7 +195,8 @@ def test_prose_is_wrapped(context):
 BEGINNINGS = {
     "src/base/util.h": ("log_", "x", "map_", "strings_", "parse_", "mask_controls", "error_text", "shell_word",
                         "touch_memory", "closep", "open_null", "write_all", "hash_mix", "clock_ns", "now_ns",
-                        "realtime_offset_ns"),
+                        "realtime_offset_ns", "remedy_"),
+    "src/recorder/cpus.h": ("online_cpus_", "idle_cpus_"),
     "src/kernel/software_events.h": ("bpf_links_destroy",),
     "src/os/launch.h": ("invoker_",),
     "src/recorder/recorder_private.h": ("recording_",),

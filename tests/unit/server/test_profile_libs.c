@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One member of a JSON object that comes in pieces. */
-#include "json_member.h"
+#include "profile_libs.h"
 #include "util.h"
 #include <errno.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void expect(const char *text, const char *name, size_t limit, int error, 
 		Pieces pieces = {.text = text, .size = sizes[i]};
 		_cleanup_free_ char *value = NULL;
 
-		assert_int_equal(json_member(name, limit, more, &pieces, &value), error);
+		assert_int_equal(profile_libs_member(name, limit, more, &pieces, &value), error);
 		if (wanted)
 			assert_string_equal(value, wanted);
 		else
@@ -118,7 +118,7 @@ static void test_source_fails(void **state)
 	char *value = NULL;
 
 	(void)state;
-	assert_int_equal(json_member("libs", 100, more, &pieces, &value), -EIO);
+	assert_int_equal(profile_libs_member("libs", 100, more, &pieces, &value), -EIO);
 	assert_null(value);
 }
 

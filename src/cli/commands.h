@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* commands.h - the commands of the program, which main() calls. */
+#ifndef WALLPROF_COMMANDS_H
+#define WALLPROF_COMMANDS_H
+
+#include "frames.h"
+#include "invoker.h"
+#include "options.h"
+#include "timeline.h"
+
+/* ---- export and report: read a capture and write a profile or a summary ------------------ */
+
+typedef struct Loaded {
+	Timeline *timeline;
+	Frames *frames;
+} Loaded;
+
+/*
+ * Reads a capture. If it has no symbols (its recorder was killed, or deferred them), they are
+ * looked up in this machine's files whose build IDs match. The same holds for the text of source
+ * files, as far as the invoker may read them; a report needs none. Returns 0 or a negative errno,
+ * logged.
+ */
+int export_cmd_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
+		    Loaded *ret_loaded);
+void export_cmd_unload(Loaded *loaded);
+
+/* Writes the profile; output_path is NULL for stdout. Returns 0 or a negative errno, logged. */
+int export_cmd_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
+		     const char *output_path, const Invoker *invoker);
+
+/*
+ * Writes options->json_summary: what `report --json` prints. Returns 0 or a negative errno, logged.
+ */
+int export_cmd_write_summary(const Loaded *loaded, const ExportOptions *options,
+			     const char *capture_path, const Invoker *invoker);
+
+/* Tells captures from profiles, for messages about a file of the wrong kind. */
+enum file_kind {
+	FILE_KIND_OTHER, /* or it cannot be read */
+	FILE_KIND_CAPTURE,
+	FILE_KIND_PROFILE,
+};
+
+enum file_kind export_cmd_file_kind(const char *path);
+
+/* ---- open: shows a profile in the viewer ------------------------------------------------- */
+
+/*
+ * Serves the profile at path until a signal arrives, or until there was no request for
+ * options->idle_timeout_ns. Prints the viewer's URL, and starts a browser if there is a desktop.
+ * Returns 0 or a negative errno, logged.
+ */
+int open_cmd_run(const char *path, const OpenOptions *options, const Invoker *invoker);
+
+/*
+ * doctor --unwind PID|FILE: prints how much of the code of an ELF file, or of all files that a
+ * process has mapped, unwind tables cover. what is a path or a process ID. Prints to stdout.
+ * Returns 0 or a negative errno, logged; it is an error if no file of the process could be opened.
+ */
+int doctor_unwind(const char *what);
+
+/* Prints the licences to stdout. */
+void licenses_print(void);
+
+#endif
