@@ -76,20 +76,17 @@ static const Part parts[] = {
 	PART(REC_SNAPSHOT, rec_snapshot, SNAPSHOT_HAS_OWNER, reserved2),
 };
 
-static uint16_t mask_of(const struct record *record, const Part *part)
-{
-	uint16_t mask;
-
-	memcpy(&mask, (const uint8_t *)record + part->mask_at, sizeof(mask));
-	return mask;
-}
-
 static bool has_its_parts(const struct record *record)
 {
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-		if (parts[i].kind == record->kind && mask_of(record, &parts[i]) & parts[i].bit &&
-		    record->len < parts[i].end)
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		uint16_t mask;
+
+		if (parts[i].kind != record->kind || record->len >= parts[i].end)
+			continue;
+		memcpy(&mask, (const uint8_t *)record + parts[i].mask_at, sizeof(mask));
+		if (mask & parts[i].bit)
 			return false;
+	}
 	return true;
 }
 

@@ -221,15 +221,6 @@ int capture_write(CaptureWriter *writer, const struct record *record)
 	return 0;
 }
 
-/*
- * Frees what was copied at once; where that is not supported, it is freed when the caller closes
- * it.
- */
-static void punch_hole(int fd, off_t offset, off_t length)
-{
-	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
-}
-
 int capture_append_frames(CaptureWriter *writer, int fd)
 {
 	off_t offset = sizeof(struct capture_header);
@@ -246,7 +237,11 @@ int capture_append_frames(CaptureWriter *writer, int fd)
 		error = append(writer, writer->frame, got);
 		if (error)
 			return error;
-		punch_hole(fd, offset, got);
+		/*
+		 * Frees what was copied at once; where that is not supported, it is freed when the
+		 * caller closes it.
+		 */
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, got);
 		offset += got;
 	}
 }

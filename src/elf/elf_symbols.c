@@ -20,7 +20,8 @@
 /* The limit for variables that hold one of the addresses: no program waits for more. */
 #define DATA_MAX 4096
 
-uint64_t elf_end_of(uint64_t start, uint64_t length)
+/* Returns start + length, or UINT64_MAX if that overflows. */
+static uint64_t end_of(uint64_t start, uint64_t length)
 {
 	return length > UINT64_MAX - start ? UINT64_MAX : start + length;
 }
@@ -73,7 +74,7 @@ static bool section_end(Elf *elf, uint16_t index, uint64_t *ret_end)
 
 	if (!section || !gelf_getshdr(section, &header) || header.sh_type == SHT_NULL)
 		return false;
-	*ret_end = elf_end_of(header.sh_addr, header.sh_size);
+	*ret_end = end_of(header.sh_addr, header.sh_size);
 	return true;
 }
 
@@ -115,7 +116,7 @@ static void add_function(Elf *elf, const GElf_Sym *sym, size_t name, ElfSymbols 
 	if (!section_end(elf, sym->st_shndx, &limit))
 		return;
 	if (!symbols->has_local)
-		limit = MIN(limit, elf_end_of(sym->st_value, SIZELESS_REACH));
+		limit = MIN(limit, end_of(sym->st_value, SIZELESS_REACH));
 	*vec_push(&symbols->candidates) = (ElfCandidate){
 		.symbol = {.start = sym->st_value, .size = sym->st_size, .name = name},
 		.limit = limit,
@@ -240,7 +241,7 @@ static void finalize_start(ElfSymbols *symbols, const ElfCandidate *best, uint64
 	if (symbol.size == 0)
 		symbol.size = end > symbol.start ? end - symbol.start : 1;
 	if (!symbol.nameless)
-		*covered = MAX(*covered, elf_end_of(symbol.start, symbol.size));
+		*covered = MAX(*covered, end_of(symbol.start, symbol.size));
 	*vec_push(&symbols->list) = symbol;
 }
 
@@ -287,7 +288,7 @@ const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma)
 
 static bool is_within(uint64_t svma, uint64_t start, uint64_t size, ElfExtent *ret_extent)
 {
-	*ret_extent = (ElfExtent){start, elf_end_of(start, size)};
+	*ret_extent = (ElfExtent){start, end_of(start, size)};
 	return svma >= start && svma < ret_extent->end;
 }
 
@@ -326,7 +327,7 @@ bool elf_symbols_find_gap(const ElfSymbols *symbols, Elf *elf, uint64_t svma, El
 	for (size_t back = 0; back < MIN(next, (size_t)NESTED_MAX); back++) {
 		const ElfSymbol *symbol = &symbols->list.items[next - 1 - back];
 
-		ret_gap->start = MAX(ret_gap->start, elf_end_of(symbol->start, symbol->size));
+		ret_gap->start = MAX(ret_gap->start, end_of(symbol->start, symbol->size));
 	}
 	if (next < symbols->list.count)
 		ret_gap->end = MIN(ret_gap->end, symbols->list.items[next].start);

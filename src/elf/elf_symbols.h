@@ -108,7 +108,5 @@ void elf_debugdata_close(ElfDebugdata *mini);
 bool elf_section_data(Elf_Scn *section, Elf_Data **ret_data);
 /* Returns the section with this name, or NULL. */
 Elf_Scn *elf_section_by_name(Elf *elf, const char *name, GElf_Shdr *ret_header);
-/* Returns start + length, or UINT64_MAX if that overflows. */
-uint64_t elf_end_of(uint64_t start, uint64_t length);
 
 #endif

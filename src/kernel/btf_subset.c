@@ -65,12 +65,6 @@ static int copy_composite(Copying *copying, const struct btf_type *type, unsigne
 	return error ? error : id;
 }
 
-/* Values are omitted: no program uses them. */
-static int copy_enum(Copying *copying, const struct btf_type *type)
-{
-	return btf__add_enum(copying->to, name_of(copying->from, type), type->size);
-}
-
 /* Qualifiers do not change where a field is. Of functions only the existence is kept. */
 static int make_copy(Copying *copying, const struct btf_type *type, unsigned int depth)
 {
@@ -89,7 +83,7 @@ static int make_copy(Copying *copying, const struct btf_type *type, unsigned int
 		return copy_composite(copying, type, depth);
 	case BTF_KIND_ENUM:
 	case BTF_KIND_ENUM64:
-		return copy_enum(copying, type);
+		return btf__add_enum(copying->to, name_of(copying->from, type), type->size);
 	case BTF_KIND_TYPEDEF:
 	case BTF_KIND_CONST:
 	case BTF_KIND_VOLATILE:

@@ -16,17 +16,6 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/*
- * If vm.memfd_noexec asks for it, files in memory must not be executable; before 6.3 the flag is
- * unknown.
- */
-static int make_file(void)
-{
-	int fd = memfd_create("kernel-types", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-
-	return fd < 0 && errno == EINVAL ? memfd_create("kernel-types", MFD_CLOEXEC) : fd;
-}
-
 static int write_all_types(const KernelInfo *info)
 {
 	uint32_t size;
@@ -101,9 +90,15 @@ static bool may_write(const struct btf *types)
 	       size <= limit.rlim_cur;
 }
 
+/*
+ * If vm.memfd_noexec asks for it, files in memory must not be executable; before 6.3 the flag is
+ * unknown.
+ */
 static void open_needed(KernelInfo *info)
 {
-	info->needed_fd = make_file();
+	info->needed_fd = memfd_create("kernel-types", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	if (info->needed_fd < 0 && errno == EINVAL)
+		info->needed_fd = memfd_create("kernel-types", MFD_CLOEXEC);
 	if (info->needed_fd < 0)
 		return;
 	snprintf(info->needed_room, sizeof(info->needed_room), "/proc/self/fd/%d", info->needed_fd);

@@ -421,13 +421,6 @@ static int emit_lost(Sideband *sideband, size_t cpu)
 	return sideband->sink(sideband->user, &record.h);
 }
 
-/* The lost events can be of any process: the mappings of all are read again. */
-static void rescan_all(Sideband *sideband)
-{
-	for (size_t i = 0; i < sideband->processes->list.count; i++)
-		sideband_rescan(sideband, sideband->processes->list.items[i].ns_tgid);
-}
-
 static int emit_losses(Sideband *sideband)
 {
 	bool lossy = false;
@@ -439,8 +432,9 @@ static int emit_losses(Sideband *sideband)
 		lossy = true;
 		error = emit_lost(sideband, cpu);
 	}
-	if (lossy)
-		rescan_all(sideband);
+	/* The lost events can be of any process: the mappings of all are read again. */
+	for (size_t i = 0; i < sideband->processes->list.count && lossy; i++)
+		sideband_rescan(sideband, sideband->processes->list.items[i].ns_tgid);
 	return error;
 }
 

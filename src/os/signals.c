@@ -127,19 +127,13 @@ bool signals_consume_second(int fd)
 	return read(fd, &info, sizeof(info)) == sizeof(info);
 }
 
-static bool is_pending(void)
-{
-	sigset_t signals = our_signals(), pending;
-
-	return !sigpending(&pending) && !sigandset(&pending, &pending, &signals) &&
-	       !sigisemptyset(&pending);
-}
-
 void signals_note_time(void)
 {
+	sigset_t signals = our_signals(), pending;
 	uint64_t now = now_ns();
 
-	if (!is_pending())
+	if (sigpending(&pending) || sigandset(&pending, &pending, &signals) ||
+	    sigisemptyset(&pending))
 		state.none_pending_ns = now;
 }
 

@@ -45,20 +45,15 @@
 
 /* ---- the window ---------------------------------------------------------------- */
 
-/* Returns whether targets were running before they were recorded. */
-static bool is_attached(const Recording *recording)
-{
-	return !recording->launched || recording->options->delay_ns ||
-	       recording->options->whole_system;
-}
-
 static int write_window(Recording *recording, uint8_t flags, uint64_t ns)
 {
+	const RecordOptions *options = recording->options;
+	bool attached = !recording->launched || options->delay_ns || options->whole_system;
 	struct rec_window record = {
 		.h = {.len = sizeof(record),
 		      .kind = REC_WINDOW,
-		      .flags = flags | (is_attached(recording) ? WINDOW_ATTACHED : 0) |
-			       (recording->options->whole_system ? WINDOW_SYSTEM : 0),
+		      .flags = flags | (attached ? WINDOW_ATTACHED : 0) |
+			       (options->whole_system ? WINDOW_SYSTEM : 0),
 		      .ns = ns},
 	};
 
@@ -103,23 +98,20 @@ static int name_capture(Recording *recording)
 	return 0;
 }
 
-static int exec_failed(Recording *recording, int exec_error)
-{
-	log_error("running %s failed: %s", recording->options->command[0], strerror(exec_error));
-	recording->result->command_status = exec_error == ENOENT ? 127 : 126;
-	return -ENOEXEC;
-}
-
 static int release_command(Recording *recording)
 {
+	RecordResult *result = recording->result;
 	int error;
 
 	recording->launched_running = true;
 	error = launch_go(&recording->launch);
-	if (error)
-		return exec_failed(recording, error);
-	recording->result->command_pid = recording->launch.pid;
-	recording->result->command_running = true;
+	if (error) {
+		log_error("running %s failed: %s", recording->options->command[0], strerror(error));
+		result->command_status = error == ENOENT ? 127 : 126;
+		return -ENOEXEC;
+	}
+	result->command_pid = recording->launch.pid;
+	result->command_running = true;
 	return 0;
 }
 
@@ -179,7 +171,8 @@ static void on_signals(Recording *recording)
 	}
 }
 
-static void on_target_exit(Recording *recording, int fd)
+/* Returns whether the descriptor is that of a target. */
+static bool on_target_exit(Recording *recording, int fd)
 {
 	for (size_t i = 0; i < recording->named.count; i++) {
 		if (recording->named.items[i].fd != fd)
@@ -187,15 +180,8 @@ static void on_target_exit(Recording *recording, int fd)
 		close(fd);
 		recording->named.items[i] = recording->named.items[--recording->named.count];
 		recording->done |= recording->named.count == 0;
-		return;
+		return true;
 	}
-}
-
-static bool is_target_fd(const Recording *recording, int fd)
-{
-	for (size_t i = 0; i < recording->named.count; i++)
-		if (recording->named.items[i].fd == fd)
-			return true;
 	return false;
 }
 
@@ -209,9 +195,8 @@ static bool on_event(Recording *recording, int fd)
 	} else if (fd == recording->command_fd) {
 		recording->result->command_running = false;
 		recording->done = true;
-	} else if (is_target_fd(recording, fd)) {
-		on_target_exit(recording, fd);
-	} else { /* the descriptor for the ticks needs only the drain that follows */
+	} else if (!on_target_exit(recording, fd)) {
+		/* The descriptor for the ticks needs only the drain that follows. */
 		return fd != programs_wake_fd(recording->programs);
 	}
 	return false;
@@ -527,11 +512,6 @@ static int finish_capture(Recording *recording)
 	return recording_write(recording, &end.h);
 }
 
-static int status_as_shell(int status)
-{
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 bool recorder_wait(RecordResult *result, bool block)
 {
 	int status;
@@ -540,7 +520,8 @@ bool recorder_wait(RecordResult *result, bool block)
 		return true;
 	if (waitpid(result->command_pid, &status, block ? 0 : WNOHANG) != result->command_pid)
 		return false;
-	result->command_status = status_as_shell(status);
+	/* as in a shell */
+	result->command_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	result->command_running = false;
 	result->command_pid = 0;
 	return true;

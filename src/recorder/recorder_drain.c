@@ -6,15 +6,12 @@
 /* After a crash, everything up to the last flush can be read. */
 #define FLUSH_INTERVAL_NS NSEC_PER_SEC
 
-static int recording_put(Recording *recording, const struct record *record)
-{
-	return recording->flight ? flight_recorder_write(recording->flight, record)
-				 : capture_write(recording->writer, record);
-}
-
 int recording_write(void *user, const struct record *record)
 {
-	return recording_put(user, record);
+	Recording *recording = user;
+
+	return recording->flight ? flight_recorder_write(recording->flight, record)
+				 : capture_write(recording->writer, record);
 }
 
 int recording_write_mapping(void *user, const struct record *record)
@@ -23,7 +20,7 @@ int recording_write_mapping(void *user, const struct record *record)
 
 	if (recording->unwinder)
 		unwinder_on_record(recording->unwinder, record);
-	return recording_put(recording, record);
+	return recording_write(recording, record);
 }
 
 static bool is_for_unwinder(const struct record *record)
@@ -62,14 +59,6 @@ static void on_exit_record(Recording *recording, const struct rec_exit *exit)
 		process_table_end(&recording->processes, process->ns_tgid, exit->h.ns);
 }
 
-static bool is_leader(const struct record *record)
-{
-	const struct rec_task *task = (const struct rec_task *)record;
-
-	return record->kind == REC_TASK && record->flags & TASK_NON_TARGET &&
-	       task->tid == task->tgid;
-}
-
 /*
  * If only threads are recorded, the leader still describes the mappings of the process, so the
  * unwinder gets it like a target.
@@ -78,6 +67,8 @@ static void on_leader(Recording *recording, const struct rec_task *task)
 {
 	struct rec_task leader = *task;
 
+	if (!(task->h.flags & TASK_NON_TARGET) || task->tid != task->tgid)
+		return;
 	leader.h.flags &= ~TASK_NON_TARGET;
 	unwinder_on_record(recording->unwinder, &leader.h);
 }
@@ -96,11 +87,11 @@ static int on_bpf_record(void *user, const struct record *record)
 		on_exit_record(recording, (const struct rec_exit *)record);
 	if (recording->unwinder && is_for_unwinder(record))
 		unwinder_on_record(recording->unwinder, record);
-	if (recording->unwinder && recording->scope.threads && is_leader(record))
+	if (recording->unwinder && recording->scope.threads && record->kind == REC_TASK)
 		on_leader(recording, (const struct rec_task *)record);
 	if (record->kind == REC_STACK_COPY)
 		return 0;
-	return recording_put(recording, record);
+	return recording_write(recording, record);
 }
 
 /* Also reads the mappings of processes again that BPF has found to be known only in part. */
@@ -162,7 +153,7 @@ static int drain(Recording *recording, bool last)
 	error = loss_poll(recording->losses, recording_write, recording);
 	if (error)
 		return error;
-	error = recording_put(recording, &watermark.h);
+	error = recording_write(recording, &watermark.h);
 	return error ? error : flush_in_time(recording, begin);
 }
 

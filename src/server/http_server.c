@@ -128,18 +128,6 @@ static Answer viewer_answer(const HttpServer *server, const char *path)
 	return plain(MHD_HTTP_NOT_FOUND, "there is nothing here\n");
 }
 
-/* The response owns the text. */
-static Answer api_answer_of(HttpServer *server, const char *path, const char *body, size_t size)
-{
-	char *text = api_answer(server->api, path, body, size);
-	Answer answer = {MHD_HTTP_OK, MHD_create_response_from_buffer(strlen(text), text,
-								      MHD_RESPMEM_MUST_FREE)};
-
-	if (answer.response)
-		header(&answer, "Content-Type", "application/json; charset=utf-8");
-	return answer;
-}
-
 /* ---- requests ------------------------------------------------------------------------------ */
 
 /* Accepts "127.0.0.1:3000" and "localhost:3000"; port 80 may be omitted. */
@@ -185,11 +173,20 @@ typedef struct Request {
 
 static Answer answer_api(HttpServer *server, const char *path, const Request *request)
 {
+	Answer answer = {.status = MHD_HTTP_OK};
+	char *text;
+
 	if (!api_is_path(path))
 		return plain(MHD_HTTP_NOT_FOUND, "no such API call\n");
 	if (request->too_long)
 		return plain(MHD_HTTP_CONTENT_TOO_LARGE, "the request is too long\n");
-	return api_answer_of(server, path, request->body.items, request->body.count);
+	text = api_answer(server->api, path, request->body.items, request->body.count);
+	/* The response owns the text. */
+	answer.response =
+		MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+	if (answer.response)
+		header(&answer, "Content-Type", "application/json; charset=utf-8");
+	return answer;
 }
 
 static Answer answer_secret(HttpServer *server, struct MHD_Connection *connection, const char *path,

@@ -85,13 +85,6 @@ typedef struct Consumer {
 
 /* ---- what was built, for the cache --------------------------------------------------------- */
 
-/* Takes ownership of table. */
-static void keep(TableService *service, const TableKey *key, UnwindTable *table)
-{
-	*vec_push(&service->kept) = (Kept){.key = *key, .table = *table};
-	service->kept_bytes += unwind_table_bytes(table);
-}
-
 static bool has_kept(const TableService *service)
 {
 	return service->kept_next < service->kept.count;
@@ -137,10 +130,12 @@ static void answer_built(TableService *service, const Consumer *consumer, TableJ
 
 	service->counts.built++;
 	answer(service, consumer, job, table, 0);
-	if (holds)
-		keep(service, &job->key, table);
-	else
+	if (holds) {
+		*vec_push(&service->kept) = (Kept){.key = job->key, .table = *table};
+		service->kept_bytes += unwind_table_bytes(table);
+	} else {
 		unwind_table_free(table);
+	}
 }
 
 static bool is_lacking(const UnwindTable *table, int error)

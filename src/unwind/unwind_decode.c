@@ -247,7 +247,6 @@ static bool read_modrm(Decoder *decoder)
 
 	if (!next_byte(decoder, &byte))
 		return false;
-	decoder->has_modrm = true;
 	decoder->mod = byte >> 6;
 	decoder->reg = (byte >> 3 & 7) | (decoder->rex & REX_R ? 8 : 0);
 	decoder->rm = (byte & 7) | (decoder->rex & REX_B ? 8 : 0);

@@ -37,7 +37,6 @@ typedef struct Decoder {
 	bool has_rex;
 	enum map map;
 	uint8_t op;
-	bool has_modrm;
 	uint8_t mod, reg, rm;
 	uint8_t base;  /* of a memory operand; X86_NONE: it has none, or rip */
 	bool indexed;  /* the memory operand has an index register */

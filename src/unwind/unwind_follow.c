@@ -172,12 +172,6 @@ static void jump_to(Follow *follow, uint32_t from, int64_t to, UnwindState state
 		return_from(follow, from, &state);
 }
 
-/* A switch, or an indirect tail call. */
-static void jump_somewhere(Follow *follow, const UnwindState *state)
-{
-	follow->switched = *state;
-}
-
 /*
  * The psABI aligns the stack to 16 bytes at a call. If the function had in fact begun at an earlier
  * offset, the stack would seem to be misaligned here.
@@ -231,8 +225,8 @@ static void step(Follow *follow, uint32_t offset)
 	case DOES_JUMP:
 		jump_to(follow, offset, after + instruction.number, state, /* only= */ true);
 		break;
-	case DOES_JUMP_SOMEWHERE:
-		jump_somewhere(follow, &state);
+	case DOES_JUMP_SOMEWHERE: /* a switch, or an indirect tail call */
+		follow->switched = state;
 		break;
 	case DOES_BRANCH:
 		jump_to(follow, offset, after + instruction.number, state, /* only= */ false);

@@ -208,12 +208,6 @@ static void advance(Cursor *cursor)
 		cursor->now = *cursor->next++;
 }
 
-static void cut_begin(ImageMapping *mapping, uint64_t start)
-{
-	mapping->pgoff += start - mapping->start;
-	mapping->start = start;
-}
-
 /* Copies what lies before top, and drops what lies under top. */
 static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
 {
@@ -228,10 +222,12 @@ static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
 			*vec_push(both) = under->now;
 			both->items[both->count - 1].last = top->start - 1;
 		}
-		if (under->now.last > top->last)
-			cut_begin(&under->now, top->last + 1);
-		else
+		if (under->now.last > top->last) {
+			under->now.pgoff += top->last + 1 - under->now.start;
+			under->now.start = top->last + 1;
+		} else {
 			advance(under);
+		}
 	}
 }
 

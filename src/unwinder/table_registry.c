@@ -108,12 +108,6 @@ static void add_object(TableRegistry *tables, uint32_t file)
 	tables->counts.objects_lost += !table->has_object;
 }
 
-static void set_changed(TableRegistry *tables, uint32_t file)
-{
-	file_table(tables, file)->changed = true;
-	*vec_push(&tables->changed) = file;
-}
-
 /* ---- room ---------------------------------------------------------------------------------- */
 
 static bool may_go(const TableRegistry *tables, uint32_t file)
@@ -211,17 +205,6 @@ void table_registry_retry(TableRegistry *tables)
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-static void ask(TableRegistry *tables, uint32_t file, const FileView *view)
-{
-	table_service_request(tables->service, &(TableRequest){
-						       .id = file,
-						       .fd = view->fd,
-						       .base_svma = view->identity->base_svma,
-						       .build_id = view->identity->build_id,
-						       .build_id_len = view->identity->build_id_len,
-					       });
-}
-
 /* A TableFindDebug: looks where the processes that map the file would find it. */
 static int find_debug(void *user, uint32_t file, const char *debuglink)
 {
@@ -256,7 +239,8 @@ static void on_table_ready(void *user, uint32_t file, const UnwindTable *built, 
 	FileTable *table = file_table(tables, file);
 
 	note_debug_file(tables, file, debug);
-	set_changed(tables, file);
+	table->changed = true;
+	*vec_push(&tables->changed) = file;
 	if (!error)
 		error = allocate_table(tables, file, built);
 	if (error) {
@@ -273,15 +257,10 @@ static void on_table_ready(void *user, uint32_t file, const UnwindTable *built, 
 	add_object(tables, file);
 }
 
-static void end_elf(ElfMap *map)
-{
-	elf_end(map->elf);
-}
-
 /* All processes have the same vDSO as wallprof. */
 static int add_vdso(TableRegistry *tables)
 {
-	_cleanup_(end_elf) ElfMap map = {};
+	_cleanup_(elf_map_close) ElfMap map = {};
 	_cleanup_(unwind_table_free) UnwindTable built = {};
 	_cleanup_(elf_identity_free) ElfIdentity identity = {};
 	struct unwind_object object;
@@ -344,6 +323,7 @@ void table_registry_free(TableRegistry *tables)
 void table_registry_request(TableRegistry *tables, uint32_t file)
 {
 	FileTable *table = file_table(tables, file);
+	TableRequest request;
 	FileView view;
 
 	if (table->state != TABLE_UNKNOWN)
@@ -360,7 +340,14 @@ void table_registry_request(TableRegistry *tables, uint32_t file)
 	} else {
 		table->state = TABLE_WANTED;
 		tables->counts.wanted++;
-		ask(tables, file, &view);
+		request = (TableRequest){
+			.id = file,
+			.fd = view.fd,
+			.base_svma = view.identity->base_svma,
+			.build_id = view.identity->build_id,
+			.build_id_len = view.identity->build_id_len,
+		};
+		table_service_request(tables->service, &request);
 	}
 }
 

@@ -27,7 +27,7 @@ TARGETS = {"api": 0.2, "object": 1, "capture": 1, "export": 0.2, "maps": 1, "jit
 PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
 # The parsers of files and texts that others made.
-PARSERS = ["api.c", "cached_object.c", "capture_check.c", "capture_old.c", "capture_reader.c", "capture_sort.c",
+PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_old.c", "capture_reader.c", "capture_sort.c",
            "cfi.c", "cfi.h", "cfi_expression.c", "cfi_program.c", "debug_link.c", "dwarf_names.c", "dwarf_sections.c",
            "elf_fde.c", "elf_file.c", "elf_plt.c", "elf_symbols.c", "jit_table.c", "jitdump.c", "object_names.c",
            "pclntab.c", "pclntab_find.c", "perf_map.c", "proc_maps.c", "range_history.c", "profile_libs.c",
