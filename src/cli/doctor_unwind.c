@@ -72,16 +72,16 @@ static int find_debug(void *user, uint32_t id, const char *debuglink)
 	_cleanup_free_ char *real = doctor->root_fd < 0 ? realpath(object->path, NULL) : NULL;
 	MappedFile file = {.path = real ? real : object->path,
 			   .build_id_len = object->identity.build_id_len};
-	DebugFiles debug = {.file = &file, .open = open_beside, .open_user = doctor};
+	_cleanup_(debug_files_free)
+		DebugFiles debug = {.file = &file, .open = open_beside, .open_user = doctor};
 	int fd;
 
 	memcpy(file.build_id, object->identity.build_id, sizeof(file.build_id));
 	fd = debuglink ? debug_files_by_link(&debug, debuglink) : debug_files_by_build_id(&debug);
-	if (fd >= 0) {
-		free(object->debug_path);
-		object->debug_path = xstrdup(debug.found);
-	}
-	debug_files_free(&debug);
+	if (fd < 0)
+		return fd;
+	free(object->debug_path);
+	object->debug_path = xstrdup(debug.found);
 	return fd;
 }
 
@@ -160,9 +160,9 @@ static int add_process(Doctor *doctor, const char *pid)
 {
 	_cleanup_free_ char *path = xasprintf("/proc/%s/maps", pid);
 	_cleanup_free_ char *root = xasprintf("/proc/%s/root/", pid);
-	char *line = NULL;
+	_cleanup_fclose_ FILE *maps = fopen(path, "re");
+	_cleanup_free_ char *line = NULL;
 	size_t capacity = 0;
-	FILE *maps = fopen(path, "re");
 
 	if (!maps) {
 		int error = -errno;
@@ -178,8 +178,6 @@ static int add_process(Doctor *doctor, const char *pid)
 		if (proc_maps_parse(line, &mapping) && mapping.exec)
 			add_mapping(doctor, strtoul(pid, NULL, 10), &mapping);
 	}
-	free(line);
-	fclose(maps);
 	return 0;
 }
 

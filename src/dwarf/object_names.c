@@ -338,24 +338,26 @@ static void close_object(Object *object)
 
 int object_names_find(const ObjectRequest *request, const ObjectHost *host)
 {
-	Object object = {.request = request, .host = host, .debug_fd = -1, .dwz_fd = -1};
+	_cleanup_(close_object)
+		Object object = {.request = request, .host = host, .debug_fd = -1, .dwz_fd = -1};
 	int r = elf_map_open(request->fd, &object.main);
 
-	if (r == 0)
-		r = check_main(&object);
-	if (r == 0) {
-		open_debug(&object);
-		read_symbols(&object);
-		r = emit_symbols(&object);
-	}
-	if (r == 0)
-		r = host->flush(host->user);
-	if (r == 0)
-		r = emit_go(&object);
-	if (r == 0)
-		r = host->flush(host->user);
-	if (r == 0)
-		r = emit_dwarf(&object);
-	close_object(&object);
-	return r;
+	if (r)
+		return r;
+	r = check_main(&object);
+	if (r)
+		return r;
+	open_debug(&object);
+	read_symbols(&object);
+	r = emit_symbols(&object);
+	if (r)
+		return r;
+	r = host->flush(host->user);
+	if (r)
+		return r;
+	r = emit_go(&object);
+	if (r)
+		return r;
+	r = host->flush(host->user);
+	return r ? r : emit_dwarf(&object);
 }

@@ -39,7 +39,7 @@ struct ElfIdentifier {
 
 static int answer_one(int socket, int fd)
 {
-	ElfIdentity identity = {};
+	_cleanup_(elf_identity_free) ElfIdentity identity = {};
 	struct answer answer = {.result = elf_identify(fd, &identity)};
 	int r;
 
@@ -50,11 +50,9 @@ static int answer_one(int socket, int fd)
 		memcpy(answer.build_id, identity.build_id, sizeof(answer.build_id));
 	}
 	r = sandbox_send(socket, &answer, sizeof(answer), -1);
-	if (r == 0)
-		r = sandbox_send(socket, identity.loads.items,
-				 answer.load_count * sizeof(*identity.loads.items), -1);
-	elf_identity_free(&identity);
-	return r;
+	return r < 0 ? r
+		     : sandbox_send(socket, identity.loads.items,
+				    answer.load_count * sizeof(*identity.loads.items), -1);
 }
 
 static void child_main(int socket, const int *fds, const void *argument)

@@ -32,36 +32,38 @@ run_child(char *const argv[], const Invoker *invoker, int go_fd, int error_fd)
 	_exit(127);
 }
 
+static int open_pipe(int *ret_read, int *ret_write)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	*ret_read = ends[0];
+	*ret_write = ends[1];
+	return 0;
+}
+
 int launch_prepare(char *const argv[], const Invoker *invoker, Launch *ret_launch)
 {
-	int go[2], error_pipe[2];
+	_cleanup_close_ int go_read = -1, go_write = -1, error_read = -1, error_write = -1;
+	int error = open_pipe(&go_read, &go_write);
 	pid_t pid;
 
-	if (pipe2(go, O_CLOEXEC))
-		return -errno;
-	if (pipe2(error_pipe, O_CLOEXEC)) {
-		int error = -errno;
-
-		close(go[0]);
-		close(go[1]);
+	if (error)
 		return error;
-	}
+	error = open_pipe(&error_read, &error_write);
+	if (error)
+		return error;
 	pid = fork();
+	if (pid < 0)
+		return -errno;
 	if (pid == 0) {
-		close(go[1]);
-		close(error_pipe[0]);
-		run_child(argv, invoker, go[0], error_pipe[1]);
+		closep(&go_write);
+		closep(&error_read);
+		run_child(argv, invoker, go_read, error_write);
 	}
-	int error = pid < 0 ? -errno : 0;
-
-	close(go[0]);
-	close(error_pipe[1]);
-	if (error) {
-		close(go[1]);
-		close(error_pipe[0]);
-		return error;
-	}
-	*ret_launch = (Launch){.pid = pid, .go_fd = go[1], .error_fd = error_pipe[0]};
+	*ret_launch =
+		(Launch){.pid = pid, .go_fd = take_fd(go_write), .error_fd = take_fd(error_read)};
 	return 0;
 }
 

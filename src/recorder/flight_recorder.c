@@ -69,25 +69,21 @@ static int open_segment(const char *folder)
 
 static int begin_segment(FlightRecorder *flight)
 {
-	int fd = open_segment(flight->folder), own, error;
+	_cleanup_close_ int fd = open_segment(flight->folder);
+	int own, error;
 
 	if (fd < 0)
 		return fd;
 	own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the writer closes its descriptor */
-	if (own < 0) {
-		error = -errno;
-		close(fd);
-		return error;
-	}
+	if (own < 0)
+		return -errno;
 	error = capture_writer_new(own, flight->options.level, flight->options.threads,
 				   &flight->writer);
-	if (error) {
-		close(fd);
+	if (error)
 		return error;
-	}
 	flight->empty_bytes = flight->file_bytes = capture_writer_file_bytes(flight->writer);
 	flight->frame_ns = now_ns();
-	*vec_push(&flight->segments) = (Segment){fd, now_ns()};
+	*vec_push(&flight->segments) = (Segment){take_fd(fd), now_ns()};
 	return 0;
 }
 

@@ -28,22 +28,22 @@ static int open_lib(const ServedLib *lib)
 
 int served_symbols_open(ElfIdentifier *identifier, const ServedLib *lib, ElfIdentity *ret_identity)
 {
-	int fd = open_lib(lib), error;
+	_cleanup_(elf_identity_free) ElfIdentity identity = {};
+	_cleanup_close_ int fd = open_lib(lib);
+	int error;
 
-	*ret_identity = (ElfIdentity){};
+	*ret_identity = identity;
 	if (fd < 0)
 		return fd;
-	error = elf_identifier_identify(identifier, fd, ret_identity);
-	if (!error && (ret_identity->build_id_len != lib->build_id_len ||
-		       memcmp(ret_identity->build_id, lib->build_id, lib->build_id_len) != 0))
-		error = -ESTALE;
-	if (error) {
-		close(fd);
-		elf_identity_free(ret_identity);
-		*ret_identity = (ElfIdentity){};
+	error = elf_identifier_identify(identifier, fd, &identity);
+	if (error)
 		return error;
-	}
-	return fd;
+	if (identity.build_id_len != lib->build_id_len ||
+	    memcmp(identity.build_id, lib->build_id, lib->build_id_len) != 0)
+		return -ESTALE;
+	*ret_identity = identity;
+	identity = (ElfIdentity){};
+	return take_fd(fd);
 }
 
 const char *served_symbols_error(int error)
@@ -120,11 +120,10 @@ int served_symbols_resolve(ElfIdentifier *identifier, const ServedLib *lib,
 			   ServedSymbols *ret_symbols)
 {
 	_cleanup_free_ SymbolTarget *targets = xcalloc(count + 1, sizeof(*targets));
+	_cleanup_(address_spaces_freep) AddressSpaces *spaces = NULL;
 	_cleanup_free_ struct rec_file *file = NULL;
 	_cleanup_close_ int fd = -1;
 	ElfIdentity identity;
-	AddressSpaces *spaces;
-	int error;
 
 	*ret_symbols = (ServedSymbols){};
 	if (now_ns() > deadline_ns)
@@ -140,9 +139,7 @@ int served_symbols_resolve(ElfIdentifier *identifier, const ServedLib *lib,
 	for (size_t i = 0; i < count; i++)
 		targets[i] = (SymbolTarget){
 			.file = 1, .svma = ret_symbols->base_svma + relative[i], .weight = 1};
-	error = resolve(spaces, targets, count, deadline_ns, ret_symbols);
-	address_spaces_free(spaces);
-	return error;
+	return resolve(spaces, targets, count, deadline_ns, ret_symbols);
 }
 
 void served_symbols_free(ServedSymbols *symbols)

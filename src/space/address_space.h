@@ -30,6 +30,7 @@ typedef struct AddressSpaces AddressSpaces;
 
 AddressSpaces *address_spaces_new(void);
 void address_spaces_free(AddressSpaces *spaces);
+DEFINE_CLEANUP(AddressSpaces *, address_spaces_free)
 
 /*
  * Adds a FILE, MAPPING, SPACE or CODE record; ignores others. MAPPING and SPACE must come in order

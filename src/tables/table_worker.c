@@ -39,33 +39,24 @@ static void send_debuglink(const ElfMap *file, TableAnswer *answer)
 		strcpy(answer->debuglink, link->name);
 }
 
-static int open_debug(const ElfMap *file, int fd, ElfMap *ret_debug)
-{
-	int r = elf_map_open(fd, ret_debug);
-
-	if (r == 0)
-		r = debug_link_check(file->elf, ret_debug->elf, fd, CHECKED_SIZE_MAX);
-	if (r < 0)
-		elf_map_close(ret_debug);
-	return r;
-}
-
 static int build(int fd, int debug_fd, uint64_t base_svma, TableAnswer *answer,
 		 UnwindTable *ret_table)
 {
-	ElfMap file, debug = {};
+	_cleanup_(elf_map_close) ElfMap file = {}, debug = {};
 	int r = fd < 0 ? -EBADF : elf_map_open(fd, &file);
 
 	if (r < 0)
 		return r;
 	send_debuglink(&file, answer);
-	if (debug_fd >= 0)
-		r = open_debug(&file, debug_fd, &debug);
-	if (r == 0)
-		r = unwind_table_build(&file, &debug, base_svma, ret_table);
-	elf_map_close(&file);
-	elf_map_close(&debug);
-	return r;
+	if (debug_fd >= 0) {
+		r = elf_map_open(debug_fd, &debug);
+		if (r < 0)
+			return r;
+		r = debug_link_check(file.elf, debug.elf, debug_fd, CHECKED_SIZE_MAX);
+		if (r < 0)
+			return r;
+	}
+	return unwind_table_build(&file, &debug, base_svma, ret_table);
 }
 
 static void put(const TableRegion *region, const UnwindTable *table, TableAnswer *answer)
