@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capture_format.h - what only the capture's writer and reader share: the file header and the check
- * of a record. See docs/reference/capture-format.md.
+ * capture_format.h - what only the capture's writer and reader share: the file header, the check of
+ * a record, and how the files of the reader work together. See docs/reference/capture-format.md.
  */
 #ifndef WALLPROF_CAPTURE_FORMAT_H
 #define WALLPROF_CAPTURE_FORMAT_H
@@ -51,5 +51,12 @@ void capture_sorter_free(CaptureSorter *sorter);
 CaptureFrame *capture_reader_frame(CaptureReader *reader);
 CaptureSorter *capture_reader_sorter(CaptureReader *reader);
 void capture_reader_count_late(CaptureReader *reader);
+
+/*
+ * Converts the records of version 2 of the capture file to the present format: capture_old.c.
+ * Returns a frame with the converted records, which the caller frees; frees frame. What follows a
+ * record of impossible length is left unchanged.
+ */
+CaptureFrame *capture_old_renew(CaptureFrame *frame);
 
 #endif

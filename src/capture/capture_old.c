@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capture_old.h"
+/*
+ * capture_old.c - converts records of version 2 of the capture file to the present format.
+ *
+ * In version 2 (wallprof 0.1.0) the length of a record said which optional parts it had, and some
+ * records had no room for a mask.
+ */
+#include "capture_format.h"
 #include "util.h"
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
  */
 #include "capture.h"
 #include "capture_format.h"
-#include "capture_old.h"
 #include "util.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -37,7 +37,7 @@ static inline void elf_endp(Elf **elf)
 {
 	elf_end(*elf);
 }
-#define _cleanup_elf_ __attribute__((cleanup(elf_endp)))
+#define _cleanup_elf_ _cleanup_(elf_endp)
 
 /*
  * A file that is mapped into memory, so that only the parts that are used are read. If it shrinks

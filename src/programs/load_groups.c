@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "load_groups.h"
+/*
+ * load_groups.c - loads the BPF programs in two groups at the same time.
+ *
+ * Loading is mostly libbpf's reading of the kernel's types and the verifier's work, each in one
+ * thread. So the object is opened twice, each time with other programs enabled, and both are loaded
+ * in parallel on the same maps, which are created before.
+ */
 #include "bpf_options.h"
 #include "fentry_probe.h"
 #include "maps.h"
+#include "programs_private.h"
 #include "wallprof.skel.h"
 #include "wallprof_calls.skel.h"
 #include <bpf/bpf.h>

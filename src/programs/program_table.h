@@ -20,7 +20,7 @@ enum program_need {
 	PROGRAM_DISPENSABLE,
 };
 
-/* The programs are loaded in groups, at the same time (load_groups.h). */
+/* The programs are loaded in groups, at the same time (load_groups.c). */
 enum load_group {
 	LOAD_GROUP_SWITCH, /* most of what is attached to tracepoints; has all maps and variables */
 	LOAD_GROUP_TICK,   /* new tasks, ticks, iterators; loads as long as the other */

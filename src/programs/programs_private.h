@@ -2,7 +2,8 @@
 /*
  * programs_private.h - the programs, shared by:
  *
- *   programs.c          loading, attaching, counts of the programs
+ *   programs.c          attaching, counts of the programs
+ *   load_groups.c       opening and loading them
  *   programs_probe.c    checks for `doctor`
  *   programs_targets.c  iterators over tasks, which mark and describe targets
  */
@@ -10,9 +11,12 @@
 #define WALLPROF_PROGRAMS_PRIVATE_H
 
 #include "deferred_free.h"
-#include "load_groups.h"
+#include "kernel_info.h"
+#include "program_table.h"
+#include "programs.h"
 #include "ring_buffers.h"
 #include "sample_timer.h"
+#include "wallprof.skel.h"
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 
@@ -45,6 +49,29 @@ static inline SoftwareEvent programs_tick(unsigned int frequency)
 	return (SoftwareEvent){.config = PERF_COUNT_SW_CPU_CLOCK,
 			       .period = NSEC_PER_SEC / frequency};
 }
+
+/* ---- loading in two groups at the same time: load_groups.c ------------------------------ */
+
+/*
+ * Opens the object with these settings and all its programs. Returns NULL and sets errno on
+ * failure.
+ */
+struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t cpu_count,
+					KernelInfo *kernel);
+
+/* Opens both groups. Returns 0 or a negative errno; the caller closes them in either case. */
+int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
+		     KernelInfo *kernel, struct wallprof *ret_groups[static LOAD_GROUPS]);
+
+/*
+ * Creates the maps that LOAD_GROUP_SWITCH does not have yet (bpf_map__reuse_fd()) and loads both
+ * groups, in parallel if at_once is set. Returns 0 or a negative errno.
+ */
+int load_groups_load(struct wallprof *const groups[static LOAD_GROUPS], bool at_once);
+
+void load_groups_close(struct wallprof *groups[static LOAD_GROUPS]);
+
+/* ---- programs.c, programs_targets.c ------------------------------------------------------- */
 
 /* Prints libbpf's messages if -v was given. */
 int programs_print_libbpf(enum libbpf_print_level level, const char *format, va_list args);
