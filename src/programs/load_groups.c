@@ -97,7 +97,7 @@ _Static_assert(sizeof(struct wallprof__rodata) == sizeof(struct wallprof_calls__
 
 /*
  * Does what wallprof__open_opts() does, for the object whose programs read memory only by helper
- * calls: see bpf/wait/kernel_read.bpf.h.
+ * calls: see bpf/wait/fd.bpf.c.
  */
 static struct wallprof *open_by_calls(const struct bpf_object_open_opts *options)
 {

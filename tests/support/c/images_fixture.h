@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* images_fixture.h - gives images the events, record by record. Include after test_tools.h. */
+/* images_fixture.h - gives images the events, record by record. */
 #ifndef WALLPROF_TEST_IMAGES_FIXTURE_H
 #define WALLPROF_TEST_IMAGES_FIXTURE_H
 
@@ -10,89 +10,28 @@
 #define TGID	1010 /* the same process, as the kernel numbers it */
 #define BORN	5000
 
-/* The recorder's table, which BPF's records of tasks are added to as there. */
-static ProcessTable process_table;
+/*
+ * Returns images with an empty table of processes, which images_give() adds tasks to, as the
+ * recorder does. There is one table, so the images before are not used any more.
+ */
+Images empty_images(void);
 
-static inline Images empty_images(void)
-{
-	process_table_free(&process_table);
-	return (Images){.processes = &process_table};
-}
+/* Gives it the record, which is freed. */
+void images_give(Images *images, struct record *record, uint64_t now);
+/* Processes are named by their id in the recorder's PID namespace. */
+void give_task(Images *images, uint64_t ns, uint32_t number, uint32_t exec_id, uint64_t born);
+void give_exit(Images *images, uint64_t now, uint32_t number, int flags);
+void give_mapping(Images *images, uint64_t ns, uint32_t number, uint32_t file, uint64_t start,
+		  uint64_t end);
+void give_fork(Images *images, uint64_t ns, uint32_t number, uint32_t parent);
+void give_exec(Images *images, uint64_t ns, uint32_t number);
 
-static inline void give(Images *images, struct record *record, uint64_t now)
-{
-	if (record->kind == REC_TASK)
-		process_table_describe(&process_table, (const struct rec_task *)record);
-	images_on_record(images, record, now);
-	free(record);
-}
-
-static inline void give_task(Images *images, uint64_t ns, uint32_t number, uint32_t exec_id,
-			     uint64_t born)
-{
-	struct record *record = make_task(number + 1000, number + 1000, number);
-	struct rec_task *task = (struct rec_task *)record;
-
-	record->ns = ns;
-	task->exec_id = exec_id;
-	task->start_boottime = born;
-	give(images, record, ns);
-}
-
-static inline void give_exit(Images *images, uint64_t now, uint32_t number, int flags)
-{
-	struct rec_exit *record = make_record(REC_EXIT, flags, now, sizeof(*record), NULL, 0);
-
-	uint32_t place = map_get(&images->current, number);
-
-	record->tid = record->tgid = number + 1000;
-	if (place != MAP_NONE)
-		record->process_start_boottime = images->list.items[place]->start_boottime;
-	give(images, &record->h, now);
-}
-
-static inline void give_mapping(Images *images, uint64_t ns, uint32_t number, uint32_t file,
-				uint64_t start, uint64_t end)
-{
-	give(images, make_mapping(ns, MAPPING_EXEC, number, file, start, end, start), ns);
-	images_apply_pending(images);
-}
-
-static inline void give_fork(Images *images, uint64_t ns, uint32_t number, uint32_t parent)
-{
-	give(images, make_space(ns, SPACE_FORK, number, parent), ns);
-}
-
-static inline void give_exec(Images *images, uint64_t ns, uint32_t number)
-{
-	give(images, make_space(ns, SPACE_EXEC, number, 0), ns);
-}
-
-/* The file at that address; 0: none. */
-static inline uint32_t file_at(const Images *images, uint32_t number, uint64_t born,
-			       uint32_t exec_id, uint64_t avma)
-{
-	const Image *image = images_find(images, number + 1000, born, exec_id);
-	const ImageMapping *mapping = image ? image_find(image, avma) : NULL;
-
-	assert_non_null(image);
-	return mapping ? mapping->file : 0;
-}
-
-static inline const Image *only_image(Images *images)
-{
-	images_apply_pending(images);
-	assert_int_equal(images->list.count, 1);
-	return images->list.items[0];
-}
-
-static inline void assert_mapping(const Image *image, size_t number, uint32_t file, uint64_t start,
-				  uint64_t last)
-{
-	assert_true(number < image->mappings.count);
-	assert_int_equal(image->mappings.items[number].file, file);
-	assert_int_equal(image->mappings.items[number].start, start);
-	assert_int_equal(image->mappings.items[number].last, last);
-}
+/* Returns the file at that address; 0: none. */
+uint32_t file_at(const Images *images, uint32_t number, uint64_t born, uint32_t exec_id,
+		 uint64_t avma);
+/* Fails the test if there is more than one. */
+const Image *only_image(Images *images);
+void assert_mapping(const Image *image, size_t number, uint32_t file, uint64_t start,
+		    uint64_t last);
 
 #endif

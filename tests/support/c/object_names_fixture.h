@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* object_names_fixture.h - what object_names_find() finds for addresses of a file, without a
- * sandbox. */
-#ifndef WALLPROF_TEST_NAME_OBJECTS_H
-#define WALLPROF_TEST_NAME_OBJECTS_H
+/*
+ * object_names_fixture.h - what object_names_find() finds for addresses of a file, without a
+ * sandbox.
+ */
+#ifndef WALLPROF_TEST_OBJECT_NAMES_FIXTURE_H
+#define WALLPROF_TEST_OBJECT_NAMES_FIXTURE_H
 
 #include "object_names.h"
-#include "test_tools.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 
 typedef struct Naming {
 	const uint64_t *addresses; /* ascending, each once */
 	size_t count;
 	struct rec_symbol **answers; /* of each; NULL = none */
 	size_t emitted, sent;	     /* answers; those that were sent off before what is slow */
-	/* A companion, or NULL: there is none. */
+	/* Finds a companion; NULL: there is none. */
 	int (*find)(void *user, const Companion *companion);
 	void *user;
 } Naming;
@@ -25,116 +23,19 @@ typedef struct NamedFrame {
 	uint32_t line;
 } NamedFrame;
 
-static inline int naming_emit(void *user, const struct rec_symbol *symbol)
-{
-	Naming *naming = user;
+/* debug_path is the file found by the build id, or NULL. Returns what object_names_find() does. */
+int name_objects(Naming *naming, const char *path, const char *debug_path);
+void free_naming(Naming *naming);
 
-	naming->emitted++;
-	for (size_t i = 0; i < naming->count; i++)
-		if (naming->addresses[i] == symbol->address) {
-			free(naming->answers[i]);
-			naming->answers[i] = memcpy(xmalloc(symbol->h.len), symbol, symbol->h.len);
-			return 0;
-		}
-	return -EINVAL;
-}
-
-static inline int naming_find(void *user, const Companion *companion)
-{
-	Naming *naming = user;
-
-	return naming->find ? naming->find(naming->user, companion) : -ENOENT;
-}
-
-static inline int naming_flush(void *user)
-{
-	Naming *naming = user;
-
-	naming->sent = naming->sent ? naming->sent : naming->emitted;
-	return 0;
-}
-
-/* debug_path: found by the build id, or NULL. Returns what object_names_find() does. */
-static inline int name_objects(Naming *naming, const char *path, const char *debug_path)
-{
-	ObjectHost host = {
-		.find = naming_find, .emit = naming_emit, .flush = naming_flush, .user = naming};
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	_cleanup_close_ int debug_fd = debug_path ? open(debug_path, O_RDONLY | O_CLOEXEC) : -1;
-	ElfIdentity identity;
-	ObjectRequest request;
-	int r;
-
-	assert_int_equal(elf_identify(fd, &identity), 0);
-	request = (ObjectRequest){
-		.fd = fd,
-		.debug_fd = debug_fd,
-		.build_id = identity.build_id,
-		.build_id_len = identity.build_id_len,
-		.base_svma = identity.base_svma,
-		.addresses = naming->addresses,
-		.count = naming->count,
-	};
-	naming->answers = xcalloc(naming->count + 1, sizeof(*naming->answers));
-	r = object_names_find(&request, &host);
-	elf_identity_free(&identity);
-	return r;
-}
-
-static inline void free_naming(Naming *naming)
-{
-	for (size_t i = 0; i < naming->count; i++)
-		free(naming->answers[i]);
-	free(naming->answers);
-	naming->answers = NULL;
-}
-
-/* Frame number n, 0 the outermost; the strings are the symbol's. */
-static inline NamedFrame frame_of(const struct rec_symbol *symbol, uint32_t n)
-{
-	const char *p = symbol->text;
-	NamedFrame frame;
-
-	do {
-		memcpy(&frame.line, p, sizeof(frame.line));
-		frame.name = p + sizeof(frame.line);
-		frame.source = frame.name + strlen(frame.name) + 1;
-		p = frame.source + strlen(frame.source) + 1;
-	} while (n-- > 0);
-	return frame;
-}
+/* Returns frame n; 0 is the outermost. The strings are the symbol's. */
+NamedFrame frame_of(const struct rec_symbol *symbol, uint32_t n);
 
 /* ---- addresses -------------------------------------------------------------------------- */
 
-static inline int compare_addresses(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* Sorts them and leaves each once. Returns how many there are then. */
-static inline size_t sort_addresses(uint64_t *addresses, size_t count)
-{
-	size_t kept = 0;
+size_t sort_addresses(uint64_t *addresses, size_t count);
 
-	qsort(addresses, count, sizeof(*addresses), compare_addresses);
-	for (size_t i = 0; i < count; i++)
-		if (kept == 0 || addresses[kept - 1] != addresses[i])
-			addresses[kept++] = addresses[i];
-	return kept;
-}
-
-/* Start and size of a section, by readelf. */
-static inline bool find_section(const char *path, const char *name, uint64_t *ret_start,
-				uint64_t *ret_size)
-{
-	_cleanup_free_ char *line =
-		try_output("readelf -SW '%s' | sed -n 's/^ *\\[ *[0-9]*\\] *//p' | "
-			   "awk '$1 == \"%s\" { print $3, $5 }'",
-			   path, name);
-
-	return line && sscanf(line, "%" SCNx64 " %" SCNx64, ret_start, ret_size) == 2;
-}
+/* Asks readelf for start and size of a section. Returns whether it exists. */
+bool find_section(const char *path, const char *name, uint64_t *ret_start, uint64_t *ret_size);
 
 #endif

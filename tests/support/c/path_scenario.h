@@ -5,39 +5,16 @@
 #ifndef WALLPROF_TEST_PATH_SCENARIO_H
 #define WALLPROF_TEST_PATH_SCENARIO_H
 
-#include "report_sections.h"
 #include "scenario.h"
-#include <string.h>
 
 #define FIRST 20
 
-static inline void begin(Scenario *s, int length)
-{
-	scenario_begin(s, length, false);
-	birth(at(s, 0), FIRST, FIRST);
-	wake_new(at(s, 0), FIRST, 10);
-	in(at(s, 0), FIRST, 0);
-}
+/* The first thread runs from the beginning. */
+void begin(Scenario *s, int length);
 
-/* A thread of the process that is created at one time and gets a CPU at another. */
-static inline void create(Scenario *s, int ms, uint32_t tid, uint32_t creator, int runs_ms)
-{
-	birth(at(s, ms), tid, FIRST);
-	wake_new(at(s, ms), tid, creator);
-	in(at(s, runs_ms), tid, 1);
-}
-
-static inline void expect_line(const Scenario *s, const char *wanted)
-{
-	char *text;
-	size_t size;
-	FILE *stream = open_memstream(&text, &size);
-
-	report_path_line(stream, s->timeline);
-	fclose(stream);
-	if (!strstr(text, wanted))
-		fail_msg("no \"%s\" in %s", wanted, text);
-	free(text);
-}
+/* Creates a thread of the process at one time, which gets a CPU at another. */
+void create(Scenario *s, int ms, uint32_t tid, uint32_t creator, int runs_ms);
+/* Fails the test if the line about the path does not contain the text. */
+void expect_line(const Scenario *s, const char *wanted);
 
 #endif

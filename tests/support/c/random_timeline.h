@@ -1,71 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* random_timeline.h - timelines with everything in them, each seed another. */
+/* random_timeline.h - makes timelines that have everything, another one for each seed. */
 #ifndef WALLPROF_TEST_RANDOM_TIMELINE_H
 #define WALLPROF_TEST_RANDOM_TIMELINE_H
 
 #include "timeline_fixture.h"
 
-static inline uint64_t random_below(uint64_t limit)
-{
-	return (((uint64_t)random() << 31) ^ random()) % limit;
-}
+/* Threads are with and without ticks. scale divides the length of intervals. */
+Timeline *random_timeline(unsigned int seed, uint64_t window, uint64_t scale);
 
-/* From nanoseconds to most of a second, all sizes alike. */
-static inline uint64_t random_duration(void)
-{
-	return random_below(1ULL << (1 + random_below(29))) + 1;
-}
-
-static inline void fill_thread(Timeline *t, uint32_t thread, uint64_t start, uint64_t end,
-			       uint64_t tick_ns, uint64_t scale)
-{
-	static const enum reason waits[] = {REASON_MUTEX, REASON_DISK_READ, REASON_SLEEP,
-					    REASON_NETWORK_RECEIVE, REASON_IDLE_POLL};
-	uint64_t next_tick = start + (tick_ns ? random_below(tick_ns) : 0);
-	enum thread_state state = STATE_RUNNABLE;
-
-	for (uint64_t ns = start; ns < end;) {
-		uint64_t next = MIN(ns + random_duration() / scale + 1, end);
-		Interval *interval =
-			fixture_interval(t, thread, ns, state,
-					 state == STATE_BLOCKED	   ? waits[random_below(5)]
-					 : state == STATE_RUNNABLE ? REASON_WOKEN
-					 : state == STATE_UNKNOWN  ? REASON_LOST
-								   : REASON_NONE);
-		if (state != STATE_UNKNOWN && random_below(2))
-			interval->user_stack = random_below(t->stacks.count);
-		for (; tick_ns && next_tick < next; next_tick += tick_ns) {
-			if (state != STATE_RUNNING || next_tick < ns)
-				continue;
-			Tick *tick = fixture_tick(t, thread, next_tick, random_below(2));
-			tick->user_stack = random_below(t->stacks.count);
-		}
-		state = state == STATE_RUNNING ? (random_below(9) ? STATE_BLOCKED : STATE_UNKNOWN)
-			: state == STATE_RUNNABLE ? STATE_RUNNING
-						  : STATE_RUNNABLE;
-		ns = next;
-	}
-}
-
-/* Threads with and without ticks; scale divides the length of intervals. */
-static inline Timeline *random_timeline(unsigned int seed, uint64_t window, uint64_t scale)
-{
-	Timeline *t = fixture_new(window);
-	uint32_t process;
-
-	srandom(seed);
-	for (size_t i = 0; i < 20; i++)
-		fixture_stack(t, 0x400000 + 16 * i, true);
-	process = fixture_process(t, 100, "app", 0, window);
-	for (size_t i = 0; i < 6; i++) {
-		uint64_t start = i == 0 ? 0 : random_below(window / 2);
-		uint64_t end = i < 2 ? window : start + 1 + random_below(window - start);
-		uint32_t thread = fixture_thread(t, process, 100 + i, "worker", start, end);
-
-		fill_thread(t, thread, start, end, i % 3 == 2 ? 0 : NSEC_PER_MSEC, scale);
-	}
-	fixture_finish(t);
-	return t;
-}
+/* Returns a number below limit, which follows from the last seed. */
+uint64_t random_number(uint64_t limit);
 
 #endif

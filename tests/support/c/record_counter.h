@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* record_counter.h - the records of a capture without damage. Included after cmocka.h. */
-#ifndef WALLPROF_TEST_COUNT_RECORDS_H
-#define WALLPROF_TEST_COUNT_RECORDS_H
+/* record_counter.h - counts the records of a capture, which must not be damaged. */
+#ifndef WALLPROF_TEST_RECORD_COUNTER_H
+#define WALLPROF_TEST_RECORD_COUNTER_H
 
-#include "capture.h"
+#include <stdint.h>
 
-static inline uint64_t count_records(const char *path)
-{
-	const struct record *record;
-	CaptureReader *reader;
-	const char *message;
-	uint64_t count = 0;
-
-	assert_int_equal(capture_reader_open(path, &reader, &message), 0);
-	while (capture_read(reader, &record) > 0)
-		count++;
-	assert_null(capture_reader_damage(reader));
-	capture_reader_free(reader);
-	return count;
-}
+uint64_t count_records(const char *path);
 
 #endif

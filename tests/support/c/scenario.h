@@ -46,10 +46,8 @@ void scenario_window_start(Scenario *scenario);
 /* Returns scenario, with the next event at ms; its record is lost. */
 Scenario *at(Scenario *scenario, int ms);
 Scenario *lost_at(Scenario *scenario, int ms);
-
 uint64_t scenario_ns(int ms);
 void scenario_set_seq(Scenario *scenario, uint32_t tid, uint16_t seq);
-
 void birth(Scenario *scenario, uint32_t tid, uint32_t tgid);
 void described(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);
 void renamed(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);

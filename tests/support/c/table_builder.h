@@ -1,47 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * table_builder.h - unwind tables whose every row follows from a seed. Include after test_tools.h.
- */
-#ifndef WALLPROF_TABLE_BUILDER_H
-#define WALLPROF_TABLE_BUILDER_H
+/* table_builder.h - makes unwind tables whose every row follows from a seed. */
+#ifndef WALLPROF_TEST_TABLE_BUILDER_H
+#define WALLPROF_TEST_TABLE_BUILDER_H
 
 #include "unwind_table.h"
 
 #define MADE_RULES 50
 
-/* rows >= 3: a gap at both ends, neighbours differ. */
-static inline UnwindTable make_table(uint64_t seed, size_t rows)
-{
-	UnwindTable table = {};
-	uint32_t pc = 0;
-
-	*vec_push(&table.rules) = (struct unwind_rule){.cfa = CFA_NONE, .extra = NONE_GAP};
-	for (int32_t i = 1; i < MADE_RULES; i++)
-		*vec_push(&table.rules) = (struct unwind_rule){
-			.cfa = CFA_REG,
-			.cfa_reg = i % 2 ? DWARF_RSP : DWARF_RBP,
-			.bp = i % 3 ? BP_AT_CFA : BP_SAME,
-			.cfa_offset = 8 * i,
-			.bp_offset = i % 3 ? -8 * i : 0,
-		};
-	for (size_t i = 0; i < rows; i++) {
-		uint32_t rule = 1 + (2 * i + hash_mix(seed, i) % 2) % (MADE_RULES - 1);
-		bool gap = i == 0 || i == rows - 1;
-
-		*vec_push(&table.rows) = (struct unwind_row){.pc = pc, .rule = gap ? 0 : rule};
-		pc += 1 + hash_mix(i, seed) % 40;
-	}
-	memset(&table.counts, 0, sizeof(table.counts));
-	memcpy(&table.counts, &seed, MIN(sizeof(seed), sizeof(table.counts)));
-	return table;
-}
-
-static inline bool same_tables(const UnwindTable *a, const UnwindTable *b)
-{
-	return a->rows.count == b->rows.count && a->rules.count == b->rules.count &&
-	       !memcmp(a->rows.items, b->rows.items, a->rows.count * sizeof(*a->rows.items)) &&
-	       !memcmp(a->rules.items, b->rules.items, a->rules.count * sizeof(*a->rules.items)) &&
-	       !memcmp(&a->counts, &b->counts, sizeof(a->counts));
-}
+/* There are at least 3 rows. At both ends there is a gap; neighbours differ. */
+UnwindTable make_table(uint64_t seed, size_t rows);
+bool same_tables(const UnwindTable *a, const UnwindTable *b);
 
 #endif

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * table_fixture.h - a service for unwind tables, objects that say how the child behaves that reads
- * them, and what came of each. Include after test_tools.h.
+ * them, and what came of each.
  */
-#ifndef WALLPROF_TABLE_FIXTURE_H
-#define WALLPROF_TABLE_FIXTURE_H
+#ifndef WALLPROF_TEST_TABLE_FIXTURE_H
+#define WALLPROF_TEST_TABLE_FIXTURE_H
 
 #include "fake_table_builder.h"
 #include "table_service.h"
-#include <dirent.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/mman.h>
+#include "test_tools.h"
 
 #define TIMEOUT_NS  (150 * NSEC_PER_MSEC)
 #define LONG_NS	    (60 * NSEC_PER_SEC)
@@ -37,180 +34,28 @@ typedef struct Fixture {
 	size_t fds, maps;			/* before the service */
 } Fixture;
 
-static inline size_t count_fds(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	size_t count = 0;
+/* Nothing of the service may be left when it is stopped. */
+void start_service(Fixture *fixture);
+void stop_service(Fixture *fixture);
+int table_fixture_set_up(void **state);
+int table_fixture_tear_down(void **state);
 
-	assert_non_null(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
+/* Returns a descriptor. */
+int make_object(const struct behaviour *behaviour);
+void want_fd(Fixture *fixture, uint32_t id, int fd);
 
-/* Those that are shared with children. */
-static inline size_t count_maps(void)
-{
-	_cleanup_free_ char *text =
-		output_of("grep -c 'rw-s.*/dev/zero' /proc/%d/maps || true", getpid());
+/* Requests the table of an object that behaves like this. */
+void want_object(Fixture *fixture, uint32_t id, char what);
+/* Whether it is the table of that object. */
+bool is_right(const Object *object, const UnwindTable *table);
+/* A TableReady. */
+void on_ready(void *user, uint32_t id, const UnwindTable *table, int error, int debug);
+void await_all(Fixture *fixture);
+/* Fails the test if the object has not exactly one answer, with this error, or 0 and its table. */
+void check_answer(const Fixture *fixture, uint32_t id, int error);
+bool is_readable(const Fixture *fixture, int ms);
 
-	return strtoul(text, NULL, 10);
-}
-
-static inline void start_service(Fixture *fixture)
-{
-	assert_int_equal(table_service_new(&fixture->options, &fixture->service), 0);
-}
-
-static inline void check_nothing_left(const Fixture *fixture)
-{
-	assert_int_equal(count_fds(), fixture->fds);
-	assert_int_equal(count_maps(), fixture->maps);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	assert_int_equal(errno, ECHILD);
-}
-
-static inline void stop_service(Fixture *fixture)
-{
-	table_service_free(fixture->service);
-	fixture->service = NULL;
-	check_nothing_left(fixture);
-}
-
-static inline int set_up(void **state)
-{
-	Fixture *fixture = xcalloc(1, sizeof(*fixture));
-
-	fixture->options.timeout_ns = TIMEOUT_NS;
-	fixture->fds = count_fds();
-	fixture->maps = count_maps();
-	*state = fixture;
-	return 0;
-}
-
-static inline int tear_down(void **state)
-{
-	Fixture *fixture = *state;
-
-	table_service_free(fixture->service);
-	free(fixture);
-	return 0;
-}
-
-/* The same service for another group of objects. */
-static inline void forget_answers(Fixture *fixture)
-{
-	memset(fixture->objects, 0, sizeof(fixture->objects));
-	fixture->answered = 0;
-}
-
-static inline int make_object(const struct behaviour *behaviour)
-{
-	Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
-					 ELFDATA2LSB, EV_CURRENT},
-			     .e_type = ET_DYN,
-			     .e_machine = EM_X86_64,
-			     .e_version = EV_CURRENT,
-			     .e_ehsize = sizeof(header)};
-	int fd = memfd_create("object", MFD_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
-	assert_int_equal(write(fd, behaviour, sizeof(*behaviour)), sizeof(*behaviour));
-	/* As large as files with so many rows are. */
-	if (behaviour->rows > 1000)
-		assert_int_equal(ftruncate(fd, behaviour->rows), 0);
-	return fd;
-}
-
-static inline void want_fd(Fixture *fixture, uint32_t id, int fd)
-{
-	table_service_request(fixture->service, &(TableRequest){
-							.id = id,
-							.fd = fd,
-							.base_svma = BASE_SVMA,
-						});
-}
-
-/* A TableFindDebug. */
-static inline int find_debug(void *user, uint32_t id, const char *debuglink)
-{
-	const Object *object = &((const Fixture *)user)->objects[id];
-	const struct behaviour *behaviour = debuglink ? &object->by_link : &object->by_build_id;
-
-	if (debuglink)
-		assert_string_equal(debuglink, object->behaviour.debuglink);
-	return behaviour->rows ? make_object(behaviour) : -ENOENT;
-}
-
-static inline void want(Fixture *fixture, uint32_t id, char what)
-{
-	Object *object = &fixture->objects[id];
-	_cleanup_close_ int fd = -1;
-
-	object->behaviour = (struct behaviour){
-		.what = what, .rows = 3 + random_below(900), .seed = random_below(1 << 30)};
-	fd = make_object(&object->behaviour);
-	want_fd(fixture, id, fd);
-}
-
-static inline bool is_right(const Object *object, const UnwindTable *table)
-{
-	UnwindTable truth = table_of_behaviour(object->wanted == 'b'   ? &object->by_build_id
-					       : object->wanted == 'l' ? &object->by_link
-								       : &object->behaviour);
-	bool right = same_tables(table, &truth);
-
-	unwind_table_free(&truth);
-	return right;
-}
-
-static inline void ready(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
-{
-	Fixture *fixture = user;
-	Object *object = &fixture->objects[id];
-
-	assert_true(id > 0 && id <= OBJECTS_MAX);
-	assert_true(table ? error == 0 : error < 0);
-	object->answers++;
-	object->error = error;
-	object->debug = debug;
-	object->right = table && is_right(object, table);
-	fixture->order[fixture->answered++] = id;
-	if (table && fixture->look)
-		fixture->look(table);
-	if (fixture->next) {
-		uint32_t next = fixture->next;
-
-		fixture->next = 0;
-		want(fixture, next, 'g');
-	}
-}
-
-static inline void await_all(Fixture *fixture)
-{
-	assert_int_equal(table_service_wait(fixture->service, now_ns() + LONG_NS, ready, fixture),
-			 0);
-}
-
-static inline void check(const Fixture *fixture, uint32_t id, int error)
-{
-	const Object *object = &fixture->objects[id];
-
-	if (object->answers != 1 || object->error != error || object->right != !error)
-		fail_msg("object %u, %c: %u answers, error %d (%d), %s", id, object->behaviour.what,
-			 object->answers, object->error, error,
-			 object->right ? "right" : "not right");
-}
-
-static inline bool is_readable(const Fixture *fixture, int ms)
-{
-	struct pollfd polled = {.fd = table_service_fd(fixture->service), .events = POLLIN};
-
-	return poll(&polled, 1, ms) == 1;
-}
-
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_FIXTURE(test)                                                                         \
+	cmocka_unit_test_setup_teardown(test, table_fixture_set_up, table_fixture_tear_down)
 
 #endif

@@ -3,93 +3,24 @@
  * wait_reasons_fixture.h - waits with stacks of functions of given names, for tests of their
  * reasons.
  */
-#ifndef WALLPROF_TEST_WAIT_REASONS_STACKS_H
-#define WALLPROF_TEST_WAIT_REASONS_STACKS_H
+#ifndef WALLPROF_TEST_WAIT_REASONS_FIXTURE_H
+#define WALLPROF_TEST_WAIT_REASONS_FIXTURE_H
 
 #include "frames_fixture.h"
-#include "futex_kinds.h"
-#include "kernel_rules.h"
-#include "wait_fields.h"
-#include "wait_reasons.h"
-#include <asm/unistd_64.h>
 
 #define KERNEL_TEXT 0xffffffff81000000
 #define FRAMES_MAX  16
 
-/* A stack of the functions in `names`, separated by blanks. */
-static inline uint32_t stack_of(Fixture *fixture, const char *names, bool user)
-{
-	static uint64_t next_of[] = {KERNEL_TEXT, BASE};
-	_cleanup_free_ char *copy = xstrdup(names);
-	uint64_t pcs[FRAMES_MAX], *next = &next_of[user];
-	uint16_t count = 0;
-	char *rest;
+/* Adds a stack of the functions in names, separated by blanks. Returns its index. */
+uint32_t stack_of(Fixture *fixture, const char *names, bool user);
+uint32_t kernel_stack(Fixture *fixture, const char *names);
 
-	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
-		assert_true(count < FRAMES_MAX);
-		*next += 0x100;
-		/*
-		 * The return address of a call; a user stack begins with the instruction that is
-		 * executed.
-		 */
-		pcs[count] = (user ? AVMA : 0) + *next + (count > 0 || !user);
-		count++;
-		give_symbol(fixture, user, *next, *next, name, NULL);
-	}
-	return add_stack(fixture, user ? STACK_USER : 0, STACK_COMPLETE, pcs, count);
-}
-
-static inline uint32_t kernel_stack(Fixture *fixture, const char *names)
-{
-	return stack_of(fixture, names, /* user= */ false);
-}
-
-/* A thread with one wait of 10 ns; returns it. */
-static inline Interval *wait_in(Fixture *fixture, const char *names, enum reason reported,
-				enum reason_rule rule)
-{
-	Thread thread = {.start_ns = 0, .end_ns = 10};
-
-	*vec_push(&thread.intervals) = (Interval){
-		.user_stack = STACK_NONE,
-		.kernel_stack = names ? kernel_stack(fixture, names) : STACK_NONE,
-		.waker = THREAD_NONE,
-		.cpu_user = THREAD_NONE,
-		.syscall = -1,
-		.state = STATE_BLOCKED,
-		.reason = reported,
-		.rule = rule,
-	};
-	thread.reason_ledger[reported] = 10;
-	*vec_push(&fixture->timeline.threads) = thread;
-	return thread.intervals.items;
-}
-
-static inline void forget(Fixture *fixture)
-{
-	for (size_t i = 0; i < fixture->timeline.threads.count; i++) {
-		vec_free(&fixture->timeline.threads.items[i].intervals);
-		vec_free(&fixture->timeline.threads.items[i].request_waits);
-		vec_free(&fixture->timeline.threads.items[i].faults);
-		vec_free(&fixture->timeline.threads.items[i].waker_stacks);
-	}
-	vec_free(&fixture->timeline.threads);
-	strings_free(&fixture->timeline.basis);
-}
-
-static inline void expect(Fixture *fixture, const char *names, enum reason reported,
-			  enum reason wanted, const char *basis)
-{
-	Interval *wait = wait_in(fixture, names, reported, RULE_STATE);
-	_cleanup_free_ char *text = NULL;
-
-	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
-	text = wait_basis(&fixture->timeline, wait);
-	if (wait->reason != wanted || strcmp(text, basis) != 0)
-		fail_msg("%s: is %s by %s, should be %s by %s", names,
-			 reason_info[wait->reason].leaf, text, reason_info[wanted].leaf, basis);
-	assert_int_equal(fixture->timeline.threads.items[0].reason_ledger[wanted], 10);
-	forget(fixture);
-}
+/* Adds a thread with one wait of 10 ns, which is returned. */
+Interval *wait_in(Fixture *fixture, const char *names, enum reason reported, enum reason_rule rule);
+/* Removes the threads again. */
+void forget(Fixture *fixture);
+/* Fails the test if a wait with this stack and reason does not get that reason and basis. */
+void expect(Fixture *fixture, const char *names, enum reason reported, enum reason wanted,
+	    const char *basis);
 
 #endif

@@ -6,7 +6,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include <cmocka.h>

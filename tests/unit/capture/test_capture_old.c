@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <unistd.h>
 /* cmocka.h wants the above. */
 #include <cmocka.h>
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
+#include <unistd.h>
 /* cmocka.h wants the above. */
 #include <cmocka.h>
 

@@ -5,6 +5,7 @@
  */
 #include "cfi_fixture.h"
 #include "unwind_oracle.h"
+#include <dwarf.h>
 
 #define PC   0x1000u /* of the function */
 #define SIZE 0x1000u

@@ -3,6 +3,7 @@
 #include "chrome.h"
 #include "json_reader.h"
 #include "random_timeline.h"
+#include "test_tools.h"
 #include <time.h>
 
 #define MS NSEC_PER_MSEC
@@ -129,7 +130,7 @@ static void test_sums(void **state)
 	(void)state;
 	print_message("seed %u\n", seed);
 	for (unsigned int i = 0; i < 10; i++) {
-		Timeline *t = random_timeline(seed + i, 1 + random_below(100 * MS), 1 + i * 10);
+		Timeline *t = random_timeline(seed + i, 1 + random_number(100 * MS), 1 + i * 10);
 		Trace trace = write_and_read(t, 0);
 
 		check_sums(&trace, t);

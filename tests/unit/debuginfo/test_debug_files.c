@@ -2,6 +2,11 @@
 /* Separate debug files, made by objcopy, xz and dwz, in a root folder of our own. */
 #include "debug_files.h"
 #include "object_names_fixture.h"
+#include "test_tools.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #define PROGRAM                                                                                    \
 	"#include <stdio.h>\n"                                                                     \

@@ -4,6 +4,9 @@
  * libdw, in programs that several compilers made in many ways.
  */
 #include "object_names_fixture.h"
+#include "test_tools.h"
+#include <inttypes.h>
+#include <stdio.h>
 
 #define SAMPLE	    600
 #define FRAMES_MAX  64

@@ -2,6 +2,11 @@
 /* What files contain without DWARF: PLT stubs as objdump names them, functions of stripped files
  * as readelf and the unstripped file have them. */
 #include "object_names_fixture.h"
+#include "test_tools.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #define PROGRAM                                                                                    \
 	"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <math.h>\n"        \

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* _start and main of stripped executables, as nm has them in the same files before. */
 #include "object_names_fixture.h"
+#include "test_tools.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 /* Three functions with frames; main is neither the first nor the last. */
 #define PROGRAM                                                                                    \

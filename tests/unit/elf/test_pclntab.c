@@ -6,6 +6,8 @@
 #include "object_names_fixture.h"
 #include "pclntab.h"
 #include "unwind_oracle.h"
+#include <fcntl.h>
+#include <inttypes.h>
 
 /* ---- written by hand ------------------------------------------------------------------ */
 

@@ -3,9 +3,23 @@
 #include "make_record.h"
 #include "profile_reader.h"
 #include "random_timeline.h"
+#include "test_tools.h"
 #include <errno.h>
 
 /* ---- markers ------------------------------------------------------------------------ */
+
+static size_t count_markers(const Profile *profile, const char *name)
+{
+	size_t count = 0;
+
+	for (size_t t = 0; t < thread_count(profile); t++) {
+		const Node *names = node_get(node_get(thread_at(profile, t), "markers"), "name");
+
+		for (size_t i = 0; i < names->count; i++)
+			count += strcmp(string_at(profile, names, i), name) == 0;
+	}
+	return count;
+}
 
 static void test_wait_marker(void **state)
 {
@@ -41,7 +55,7 @@ static void test_wait_marker(void **state)
 		"system call and arguments: futex");
 	assert_uint_in_range(node_int(node_get(node_get(data, "cause"), "stack")), 0,
 			     table_length(&profile, "stackTable") - 1);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 static void test_marker_budget(void **state)
@@ -64,12 +78,14 @@ static void test_marker_budget(void **state)
 			     t->threads.items[0].intervals.count / 2 + 1);
 	shown = count_markers(&few, "Mutex wait");
 	assert_uint_in_range(shown, 1, 50);
-	assert_int_equal(node_int(extra(&few, "waits and unknown intervals with a marker")), shown);
-	assert_int_equal(node_int(extra(&few, "waits and unknown intervals without a marker")) +
-				 shown,
-			 t->threads.items[0].intervals.count / 2);
+	assert_int_equal(node_int(profile_extra(&few, "waits and unknown intervals with a marker")),
+			 shown);
+	assert_int_equal(
+		node_int(profile_extra(&few, "waits and unknown intervals without a marker")) +
+			shown,
+		t->threads.items[0].intervals.count / 2);
 	profile_free(&all);
-	done(&few, t);
+	profile_done(&few, t);
 }
 
 /* Every unknown stretch says why: what was lost there, or that no loss was reported. */
@@ -112,7 +128,7 @@ static void test_unknown_markers(void **state)
 		assert_int_equal(node_int(node_at(node_get(markers, "category"), i)),
 				 CATEGORY_UNKNOWN);
 	}
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 static void test_loss_and_exit_markers(void **state)
@@ -142,7 +158,7 @@ static void test_loss_and_exit_markers(void **state)
 			profile.strings,
 			node_int(node_get(node_at(node_get(markers, "data"), 0), "status")))),
 		"killed by signal 11");
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* ---- the rest ------------------------------------------------------------------------- */
@@ -155,7 +171,7 @@ static void test_empty(void **state)
 	(void)state;
 	assert_int_equal(thread_count(&profile), 1);
 	assert_int_equal(node_int(node_get(profile.meta, "preprocessedProfileVersion")), 65);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 static void test_names_of_any_bytes(void **state)
@@ -173,7 +189,7 @@ static void test_names_of_any_bytes(void **state)
 			    "\xef\xbf\xbd\"x\" \x1b[31m (wallprof)");
 	assert_null(node_find(profile.meta, "logicalCPUs"));
 	assert_string_equal(node_get(profile.meta, "interval")->text, "2.004008");
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* All of the recorder's META records are in meta.extra, also those with unknown keys. */
@@ -187,12 +203,13 @@ static void test_settings(void **state)
 	fixture_meta(t, "ring_size", "16777216");
 	fixture_meta(t, "of another version", "x");
 	Profile profile = make_profile(t, NULL);
-	assert_string_equal(node_string(extra(&profile, "hooks used")),
+	assert_string_equal(node_string(profile_extra(&profile, "hooks used")),
 			    "sched_switch (tp_btf),sched_waking (raw_tp)");
-	assert_string_equal(node_string(extra(&profile, "cost of recording")), "1.5 us per switch");
-	assert_string_equal(node_string(extra(&profile, "ring_size")), "16777216");
-	assert_string_equal(node_string(extra(&profile, "of another version")), "x");
-	done(&profile, t);
+	assert_string_equal(node_string(profile_extra(&profile, "cost of recording")),
+			    "1.5 us per switch");
+	assert_string_equal(node_string(profile_extra(&profile, "ring_size")), "16777216");
+	assert_string_equal(node_string(profile_extra(&profile, "of another version")), "x");
+	profile_done(&profile, t);
 }
 
 static void test_cpu_graph(void **state)
@@ -207,28 +224,28 @@ static void test_cpu_graph(void **state)
 		for (size_t i = 0; i < t->threads.count; i++) {
 			const Thread *thread = &t->threads.items[i];
 			const Node *samples = node_get(thread_of(&profile, thread), "samples");
-			const Node *deltas = column(samples, "threadCPUDelta");
+			const Node *deltas = profile_column(samples, "threadCPUDelta");
 			uint64_t sum = 0;
 
 			for (size_t k = 0; k < deltas->count; k++)
 				sum += node_int(node_at(deltas, k));
 			assert_true(distance(sum, thread->ledger[STATE_RUNNING]) <= 500);
 		}
-		done(&profile, t);
+		profile_done(&profile, t);
 	}
 	Timeline *t = random_timeline(1, 10 * MS, 1);
 	Profile profile = make_profile(t, NULL);
 	assert_null(node_find(node_get(thread_at(&profile, 0), "samples"), "threadCPUDelta"));
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 static uint64_t counter_total(const Profile *profile, size_t i)
 {
 	const Node *samples = node_get(node_at(node_get(profile->root, "counters"), i), "samples");
-	const Node *counts = column(samples, "count");
+	const Node *counts = profile_column(samples, "count");
 	uint64_t sum = 0;
 
-	assert_int_equal(column(samples, "time")->count, counts->count);
+	assert_int_equal(profile_column(samples, "time")->count, counts->count);
 	assert_int_equal(node_ns(node_at(counts, 0)), 0);
 	for (size_t k = 1; k < counts->count; k++)
 		sum += node_ns(node_at(counts, k));
@@ -245,7 +262,7 @@ static void test_cpu_counter(void **state)
 	for (size_t i = 0; i < t->threads.count; i++)
 		running += t->threads.items[i].ledger[STATE_RUNNING];
 	assert_int_equal(counter_total(&profile, 1), running);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 static const char *lib_field(const Profile *profile, size_t i, const char *key)
@@ -341,29 +358,34 @@ static void test_symbols_and_libraries(void **state)
 				lib_field(&profile, 2, "breakpadId"));
 	/* Both frames of the address have its native symbol, that of the outer function. */
 	assert_int_equal(table_length(&profile, "nativeSymbols"), 1);
-	assert_string_equal(string_at(&profile, shared(&profile, "nativeSymbols", "name"), 0),
-			    "function");
-	assert_int_equal(node_int(node_at(shared(&profile, "nativeSymbols", "address"), 0)),
+	assert_string_equal(
+		string_at(&profile, profile_table(&profile, "nativeSymbols", "name"), 0),
+		"function");
+	assert_int_equal(node_int(node_at(profile_table(&profile, "nativeSymbols", "address"), 0)),
 			 0x1000);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(
-			node_int(node_at(shared(&profile, "frameTable", "nativeSymbol"), i)), 0);
+			node_int(node_at(profile_table(&profile, "frameTable", "nativeSymbol"), i)),
+			0);
 		assert_int_equal(
-			node_int(node_at(shared(&profile, "frameTable", "inlineDepth"), i)), i);
-		assert_int_equal(node_int(node_at(shared(&profile, "frameTable", "address"), i)),
-				 0x1010);
-		assert_int_equal(node_int(node_at(shared(&profile, "frameTable", "line"), i)),
-				 10 + 10 * i);
+			node_int(node_at(profile_table(&profile, "frameTable", "inlineDepth"), i)),
+			i);
+		assert_int_equal(
+			node_int(node_at(profile_table(&profile, "frameTable", "address"), i)),
+			0x1010);
+		assert_int_equal(
+			node_int(node_at(profile_table(&profile, "frameTable", "line"), i)),
+			10 + 10 * i);
 	}
 	assert_int_equal(table_length(&profile, "sources"), 1);
 	assert_string_equal(sample_at(&profile, thread_at(&profile, 0), 1).leaf, "inlined");
 	frames_free(frames);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 static const char *content_at(const Profile *profile, size_t i)
 {
-	const Node *content = node_at(shared(profile, "sources", "content"), i);
+	const Node *content = node_at(profile_table(profile, "sources", "content"), i);
 
 	return content->type == 'n' ? NULL : node_string(content);
 }
@@ -391,14 +413,14 @@ static void test_source_texts(void **state)
 	Profile profile = write_and_read(t, frames, NULL);
 
 	assert_int_equal(table_length(&profile, "sources"), 2);
-	assert_string_equal(string_at(&profile, shared(&profile, "sources", "filename"), 0),
+	assert_string_equal(string_at(&profile, profile_table(&profile, "sources", "filename"), 0),
 			    "/src/source.c");
 	assert_null(content_at(&profile, 0));
-	assert_string_equal(string_at(&profile, shared(&profile, "sources", "filename"), 1),
+	assert_string_equal(string_at(&profile, profile_table(&profile, "sources", "filename"), 1),
 			    "/src/\xef\xbf\xbd.c");
 	assert_string_equal(content_at(&profile, 1), "int x;\r\n\t/* \"caf\xef\xbf\xbd\" */\n");
 	frames_free(frames);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 static void test_output_error_is_returned(void **state)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "json_reader.h"
+#include "json_writer.h"
 #include "output.h"
+#include "test_tools.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -203,13 +205,13 @@ static void test_any_bytes_are_json(void **state)
 
 static char folder[] = "/tmp/wallprof-test-XXXXXX";
 
-static int make_folder(void **state)
+static int set_up(void **state)
 {
 	(void)state;
 	return mkdtemp(folder) ? chdir(folder) : -1;
 }
 
-static int remove_folder(void **state)
+static int tear_down(void **state)
 {
 	(void)state;
 	return chdir("/") || rmdir(folder);
@@ -360,5 +362,5 @@ int main(void)
 		cmocka_unit_test(test_no_half_file),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How many records were lost where: each loss is reported once, and totals add up. */
-#include "test_tools.h"
-
 #include "loss.h"
+#include "test_tools.h"
 
 #define CPUS 2
 

@@ -3,6 +3,7 @@
 #include "labels.h"
 #include "print_report.h"
 #include "record_info.h"
+#include "test_tools.h"
 #include "timeline_fixture.h"
 
 #define MS NSEC_PER_MSEC
@@ -149,7 +150,7 @@ static void test_no_run_delay(void **state)
 	(void)state;
 	t->threads.items[0].kernel.run_delay = UINT64_MAX;
 	check_lacks(print_summary, t, "run_delay");
-	text = print(report_json_of_all, t);
+	text = report_text(report_json_of_all, t);
 	node = node_read(text);
 	const Node *kernel = node_get(node_at(node_get(node, "threads"), 0), "kernel");
 	assert_int_equal(node_get(kernel, "run_delay")->type, 'n');
@@ -330,7 +331,7 @@ static void test_waited_objects(void **state)
 	check_contains(report_print, t,
 		       "held back by cgroup limits: 1 request, 3.000 ms in total\n");
 	check_contains(report_print, t, "     1.000 ms   4000.0  inode 10 of device 8:0\n");
-	text = print(report_json_of_all, t);
+	text = report_text(report_json_of_all, t);
 	node = node_read(text);
 	last = node_at(node_get(node, "waited_objects"), 4);
 	assert_int_equal(node_int(node_get(last, "ns")), 4 * MS);
@@ -391,7 +392,7 @@ static void test_process_ledger(void **state)
 		"0 s         0  make\n"
 		"       8        2   200.000 ms   100.000 ms          0 s   100.000 ms          "
 		"0 s         0  cc1\n");
-	text = print(report_json_of_all, t);
+	text = report_text(report_json_of_all, t);
 	node = node_read(text);
 	const Node *process = node_at(node_get(node, "processes"), 1);
 	assert_int_equal(node_int(node_get(process, "lifetime_ns")), 200 * MS);
@@ -418,7 +419,7 @@ static void test_json_processes(void **state)
 	t->processes.items[1].exit_code = 7 << 8;
 	t->processes.items[2].exit_code = 9;
 	fixture_finish(t);
-	text = print(report_json_of_all, t);
+	text = report_text(report_json_of_all, t);
 	node = node_read(text);
 	const Node *processes = node_get(node, "processes");
 	assert_int_equal(processes->count, 3);
@@ -452,7 +453,7 @@ static void test_json(void **state)
 	(void)state;
 	add_losses(t);
 	t->totals[REC_SWITCH].lost++;
-	text = print(report_json_of_all, t);
+	text = report_text(report_json_of_all, t);
 	node = node_read(text);
 	assert_int_equal(node_int(node_get(node, "window_ns")), 100 * MS);
 	assert_int_equal(node_int(node_get(node, "contradictions")), 2);
@@ -502,7 +503,7 @@ static void test_json_recording(void **state)
 	(void)state;
 	fixture_meta(t, "version", "0.1.0");
 	t->complete = false;
-	text = print(report_json_of_all, t);
+	text = report_text(report_json_of_all, t);
 	node = node_read(text);
 	assert_int_equal(node_int(node_get(node, "format")), REPORT_FORMAT);
 	assert_string_equal(node_string(node_get(node, "wallprof")), "0.1.0");
@@ -516,7 +517,7 @@ static void test_json_recording(void **state)
 	timeline_free(t);
 	t = fixture_new(0);
 	t->realtime_start_ns = 0;
-	text = print(report_json_of_all, t);
+	text = report_text(report_json_of_all, t);
 	node = node_read(text);
 	assert_int_equal(node_get(node, "command")->type, 'n');
 	assert_int_equal(node_get(node, "start_time")->type, 'n');

@@ -2,11 +2,12 @@
 #include "frames_fixture.h"
 #include "json_reader.h"
 #include "report_sections.h"
+#include "test_tools.h"
 
 #define MS NSEC_PER_MSEC
 
 /* One thread, that runs for 30 ms, and has a tick at the end of each 10 of them. */
-static void run(Fixture *fixture, const uint32_t stacks[3])
+static void run_with_ticks(Fixture *fixture, const uint32_t stacks[3])
 {
 	Timeline *timeline = &fixture->timeline;
 	Thread *thread = vec_push(&timeline->threads);
@@ -108,7 +109,7 @@ static void test_functions(void **state)
 		add_stack(fixture, STACK_USER, STACK_COMPLETE, flat, 2),
 	};
 
-	run(fixture, stacks);
+	run_with_ticks(fixture, stacks);
 	text = written(fixture, /* as_json= */ true);
 	node = node_read(text);
 	assert_int_equal(node_int(node_get(node, "running_function_count")), 3);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The tables of waits, and the places of the summary. */
 #include "print_report.h"
+#include "test_tools.h"
 #include "timeline_fixture.h"
 
 #define MS NSEC_PER_MSEC
@@ -27,7 +28,7 @@ static void test_largest_waits(void **state)
 	}
 	fixture_interval(t, thread, ns, STATE_RUNNING, REASON_NONE);
 	fixture_finish(t);
-	text = print(report_print, t);
+	text = report_text(report_print, t);
 	waits = strstr(text, "largest waits\n");
 	idle = strstr(text, "idle (not counted above)\n");
 	assert_non_null(waits);
@@ -78,7 +79,7 @@ static void test_between_jobs(void **state)
 	check_contains(report_print, t,
 		       "between jobs (not counted above)\n   30.000 ms          1    30.000 ms  "
 		       "[between jobs: condition variable]\n");
-	text = print(report_print, t);
+	text = report_text(report_print, t);
 	waits = strstr(text, "largest waits\n");
 	assert_non_null(waits);
 	assert_non_null(strstr(waits, "[condition variable wait], then 5.000 ms runnable\n"));

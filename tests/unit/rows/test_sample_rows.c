@@ -6,9 +6,80 @@
 #include "profile_reader.h"
 #include "random_timeline.h"
 #include "sample_rows.h"
+#include "test_tools.h"
 #include "wait_fields.h"
 
 /* ---- rows --------------------------------------------------------------------------- */
+
+static size_t total_samples(const Profile *profile)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < thread_count(profile); i++)
+		count += sample_count(thread_at(profile, i));
+	return count;
+}
+
+/* Weights are the ledger to the nanosecond, per state. */
+static void check_weights(const Profile *profile, const Timeline *timeline)
+{
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+		Sums sums = sum_weights(profile, thread_of(profile, thread));
+
+		for (size_t s = 0; s < STATE_COUNT; s++)
+			assert_int_equal(sums.states[s], thread->ledger[s]);
+	}
+}
+
+static void check_paint_to(const Profile *profile, const Timeline *timeline, bool exact)
+{
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+		const Node *node = thread_of(profile, thread);
+		Sums weights = sum_weights(profile, node);
+		Sums paint = sum_paint(profile, node, thread->start_ns - timeline->start_ns,
+				       thread->end_ns - timeline->start_ns);
+
+		for (size_t s = 0; s < STATE_COUNT; s++)
+			assert_true(distance(paint.states[s], 2 * thread->ledger[s]) <=
+				    (exact ? 0 : 2 * MAX(thread->ledger[s] / 200, MS)));
+		assert_true(distance(paint.user, 2 * weights.user) <=
+			    (exact ? 0 : 2 * MAX(weights.user / 200, MS)));
+		assert_true(distance(paint.kernel, 2 * weights.kernel) <=
+			    (exact ? 0 : 2 * MAX(weights.kernel / 200, MS)));
+	}
+}
+
+/* The track has the time by state of the ledger, and running by mode that of the weights; to the
+ * nanosecond. */
+static void check_paint(const Profile *profile, const Timeline *timeline)
+{
+	check_paint_to(profile, timeline, /* exact= */ true);
+}
+
+/* The same with folded intervals: to 0.5 % or 1 ms. */
+static void check_folded_paint(const Profile *profile, const Timeline *timeline)
+{
+	check_paint_to(profile, timeline, /* exact= */ false);
+}
+
+static uint64_t weight_of_leaf(const Profile *profile, const char *leaf, long long category)
+{
+	uint64_t sum = 0;
+
+	for (size_t t = 0; t < thread_count(profile); t++) {
+		const Node *thread = thread_at(profile, t);
+
+		for (size_t i = 0, count = sample_count(thread); i < count; i++) {
+			Sample sample = sample_at(profile, thread, i);
+
+			if (sample.category == category && strcmp(sample.leaf, leaf) == 0)
+				sum += sample.weight_ns;
+		}
+	}
+	return sum;
+}
 
 static void test_weights_and_paint_are_the_ledger(void **state)
 {
@@ -19,7 +90,7 @@ static void test_weights_and_paint_are_the_ledger(void **state)
 
 		check_weights(&profile, t);
 		check_paint(&profile, t);
-		done(&profile, t);
+		profile_done(&profile, t);
 	}
 }
 
@@ -39,7 +110,7 @@ static void test_tiny_intervals(void **state)
 	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	check_weights(&profile, t);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* A row lies in any 5 % of a wait of 10 ms or more, and the first 0.5 us inside its ends. */
@@ -67,7 +138,7 @@ static void test_fillers(void **state)
 		assert_int_equal(sample_at(&profile, node, 2).ns, MS + 500);
 		assert_int_equal(sample_at(&profile, node, rows - 3).ns, wait_end - 500);
 		for (size_t k = 0; k < 500; k++) {
-			uint64_t from = MS + random_below(lengths[i] - lengths[i] / 20);
+			uint64_t from = MS + random_number(lengths[i] - lengths[i] / 20);
 			uint64_t to = from + lengths[i] / 20;
 			bool found = false;
 
@@ -76,7 +147,7 @@ static void test_fillers(void **state)
 					sample_at(&profile, node, r).ns <= to;
 			assert_true(found);
 		}
-		done(&profile, t);
+		profile_done(&profile, t);
 	}
 }
 
@@ -105,7 +176,7 @@ static void test_fillers_until_it_runs(void **state)
 	}
 	check_weights(&profile, t);
 	check_paint(&profile, t);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* A running row of test_tick_weights. */
@@ -158,7 +229,7 @@ static void test_tick_weights(void **state)
 	assert_int_equal(found, ARRAY_LEN(expected));
 	check_paint(&profile, t);
 	assert_string_equal(sample_at(&profile, node, sample_count(node) - 2).leaf, "[kernel]");
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* Short runs in the kernel, of which a tick hits one in a hundred, are not user code. */
@@ -184,7 +255,7 @@ static void test_runs_between_ticks(void **state)
 	assert_int_equal(sums.kernel / 2, 49 * MS);
 	assert_int_equal(sums.user / 2, MS);
 	check_paint(&profile, t);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* Without any tick the user frames of the switch-outs are all that is known. */
@@ -203,7 +274,7 @@ static void test_thread_without_ticks(void **state)
 	assert_string_equal(sample_at(&profile, find_thread(&profile, "1"), 0).leaf, "0x401000");
 	assert_int_equal(sum_weights(&profile, find_thread(&profile, "1")).user, 5 * MS);
 	check_paint(&profile, t);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* Many intervals of 50 ns to 20 us: borders do not move, so errors do not add up. */
@@ -219,7 +290,7 @@ static void test_short_intervals(void **state)
 	srandom(7);
 	for (size_t i = 0; i < 100000; i++) {
 		static const uint64_t limits[] = {300, 5000, 20000};
-		uint64_t end = ns + 50 + random_below(limits[i % 3]);
+		uint64_t end = ns + 50 + random_number(limits[i % 3]);
 
 		fixture_interval(t, thread, ns, states[i % 3],
 				 i % 3 == 0   ? REASON_WOKEN
@@ -227,7 +298,7 @@ static void test_short_intervals(void **state)
 					      : REASON_PIPE_READ);
 		for (; next_tick < end; next_tick += MS)
 			if (i % 3 == 1 && next_tick >= ns)
-				fixture_tick(t, thread, next_tick, random_below(3) == 0);
+				fixture_tick(t, thread, next_tick, random_number(3) == 0);
 		ns = end;
 	}
 	fixture_finish(t);
@@ -239,7 +310,7 @@ static void test_short_intervals(void **state)
 	assert_true(total_samples(&profile) <= 20000);
 	check_weights(&profile, t);
 	check_folded_paint(&profile, t);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* Ticks out of order, at the ends, outside of everything: no row out of order, sums exact. */
@@ -259,7 +330,7 @@ static void test_odd_ticks(void **state)
 	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	check_weights(&profile, t);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* ---- the budget --------------------------------------------------------------------- */
@@ -285,10 +356,10 @@ static void test_budget(void **state)
 		sample = sample_at(&all, thread_at(&all, 0), 0);
 		assert_int_equal(weight_of_leaf(&all, sample.leaf, sample.category),
 				 weight_of_leaf(&few, sample.leaf, sample.category));
-		assert_int_equal(node_int(extra(&all, "intervals added up")), 0);
-		assert_true(node_int(extra(&few, "intervals added up")) > 0);
+		assert_int_equal(node_int(profile_extra(&all, "intervals added up")), 0);
+		assert_true(node_int(profile_extra(&few, "intervals added up")) > 0);
 		profile_free(&all);
-		done(&few, t);
+		profile_done(&few, t);
 	}
 }
 
@@ -309,12 +380,12 @@ static void test_budget_takes_fillers_first(void **state)
 	options.row_budget = total_samples(&all) / 2;
 	few = make_profile(t, &options);
 	assert_true(total_samples(&few) <= options.row_budget);
-	assert_int_equal(node_int(extra(&few, "intervals added up")), 0);
-	assert_true(node_ns(extra(&few, "rows of short waits at least apart")) > MS);
+	assert_int_equal(node_int(profile_extra(&few, "intervals added up")), 0);
+	assert_true(node_ns(profile_extra(&few, "rows of short waits at least apart")) > MS);
 	check_weights(&few, t);
 	check_paint(&few, t);
 	profile_free(&all);
-	done(&few, t);
+	profile_done(&few, t);
 }
 
 /* A woken thread has the stack of when it went to sleep: mappings may have changed since. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which threads are shown, in which order, and what shares a row. */
 #include "profile_reader.h"
+#include "test_tools.h"
 
 static void test_order_and_first_screen(void **state)
 {
@@ -35,7 +36,7 @@ static void test_order_and_first_screen(void **state)
 	const Node *selected = node_get(profile.meta, "initialSelectedThreads");
 	assert_int_equal(node_int(node_at(selected, 0)), 2);
 	assert_int_equal(node_get(profile.meta, "keepProfileThreadOrder")->type, 't');
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* In a recording of a system, threads that work come before daemons that wait for others; not of a
@@ -59,7 +60,7 @@ static void test_selected_of_a_system(void **state)
 		const Node *thread = thread_at(&profile, node_int(node_at(selected, 0)));
 
 		assert_string_equal(node_get(thread, "tid")->text, system ? "20" : "10");
-		done(&profile, t);
+		profile_done(&profile, t);
 	}
 }
 
@@ -87,7 +88,7 @@ static void test_cpus(void **state)
 		assert_string_equal(node_string(node_get(thread_at(&profile, 1), "name")), "CPU 0");
 		assert_int_equal(sample_count(thread_at(&profile, 1)), 4);
 		assert_int_equal(visible->count, 1 + (count > 16 ? 0 : count) + 1);
-		done(&profile, t);
+		profile_done(&profile, t);
 	}
 }
 
@@ -109,7 +110,7 @@ static void test_main_thread_is_visible(void **state)
 	assert_int_equal(visible->count, 12 + 2);
 	assert_int_equal(node_int(node_at(visible, 0)), 0);
 	assert_string_equal(node_get(thread_at(&profile, 0), "tid")->text, "10");
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* Three one after another and one that overlaps: two lanes; two of another name: none. */
@@ -161,7 +162,7 @@ static void test_short_processes_share_lanes(void **state)
 		assert_int_equal(sample.weight_ns, 0);
 	}
 	assert_int_equal(gap, 2);
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* Compilers of a small build: 13, of which each takes 5 %, and a long one; 12 of another name.
@@ -184,7 +185,7 @@ static void test_a_crowd_shares_lanes(void **state)
 	assert_int_equal(sum_weights(&profile, lane).states[STATE_RUNNING], 13 * 50 * MS);
 	assert_string_equal(node_string(node_get(find_thread(&profile, "113"), "processName")),
 			    "cc1");
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 /* The same numbers again, and none at all in the recorder's namespace: ids stay unique. */
@@ -203,7 +204,7 @@ static void test_reused_ids(void **state)
 	assert_string_equal(node_string(node_get(find_thread(&profile, "7.1"), "pid")), "7.1");
 	assert_string_equal(node_string(node_get(find_thread(&profile, "host 100008"), "pid")),
 			    "host 100008");
-	done(&profile, t);
+	profile_done(&profile, t);
 }
 
 int main(void)

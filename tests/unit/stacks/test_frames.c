@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "frames_fixture.h"
+#include "make_record.h"
+
+static const Frame *last_frame(const Fixture *fixture, uint32_t user, uint32_t kernel, bool exact)
+{
+	const uint32_t *indexes;
+	size_t count = frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, user,
+				      kernel, exact, &indexes);
+
+	assert_true(count > 0);
+	return &fixture->frames->list.items[indexes[count - 1]];
+}
 
 static void test_user_stack(void **state)
 {
@@ -48,7 +59,7 @@ static void test_inlined_calls(void **state)
 	symbol->count = 3;
 	symbol->address = 0x2000;
 	symbol->function = 0x1f00;
-	give(fixture, &symbol->h);
+	give_record(fixture, &symbol->h);
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "outer;middle;inner");
 	frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack, STACK_NONE, false,
 		       &indexes);
@@ -77,11 +88,11 @@ static void test_code_made_at_run_time(void **state)
 	const Library *library;
 	const Frame *frame;
 
-	give(fixture, make_file(3, FILE_ANON, "//anon", 0));
-	give(fixture, make_file(4, FILE_JIT, "/tmp/jit-100.dump", 0));
-	give(fixture, make_mapping(10, 0, PROCESS, 3, 0x5000, 0x6000, 0x5000));
-	give(fixture, make_code(40, PROCESS, 4, 0x5000, 0x5100, 0x5000 - 0x80));
-	give(fixture, make_code(60, PROCESS, 4, 0x5000, 0x5080, 0x5000 - 0x400));
+	give_record(fixture, make_file(3, FILE_ANON, "//anon", 0));
+	give_record(fixture, make_file(4, FILE_JIT, "/tmp/jit-100.dump", 0));
+	give_record(fixture, make_mapping(10, 0, PROCESS, 3, 0x5000, 0x6000, 0x5000));
+	give_record(fixture, make_code(40, PROCESS, 4, 0x5000, 0x5100, 0x5000 - 0x80));
+	give_record(fixture, make_code(60, PROCESS, 4, 0x5000, 0x5080, 0x5000 - 0x400));
 	give_symbol(fixture, 1, 0x3000, 0x2ff0, "caller", NULL);
 	give_symbol(fixture, 4, 0x90, 0x80, "first", NULL);
 	give_symbol(fixture, 4, 0x410, 0x400, "second", NULL);
@@ -119,8 +130,8 @@ static void test_memory_without_a_file(void **state)
 	Fixture *fixture = *state;
 	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, &pc, 1);
 
-	give(fixture, make_file(3, FILE_ANON, "//anon", 0));
-	give(fixture, make_mapping(20, 0, PROCESS, 3, 0x600000, 0x700000, 0));
+	give_record(fixture, make_file(3, FILE_ANON, "//anon", 0));
+	give_record(fixture, make_mapping(20, 0, PROCESS, 3, 0x600000, 0x700000, 0));
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "0x601234 ([anon])");
 }
 
@@ -131,7 +142,7 @@ static void test_generations(void **state)
 	Fixture *fixture = *state;
 	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, &pc, 1);
 
-	give(fixture, make_mapping(100, 0, PROCESS, 2, AVMA, AVMA + 0x10000, AVMA - 0x100));
+	give_record(fixture, make_mapping(100, 0, PROCESS, 2, AVMA, AVMA + 0x10000, AVMA - 0x100));
 	give_symbol(fixture, 1, 0x2000, 0x2000, "old", NULL);
 	give_symbol(fixture, 2, 0x2100, 0x2100, "new", NULL);
 	for (int i = 0; i < 2; i++) {
@@ -323,12 +334,12 @@ static void test_roots_without_names(void **state)
 	Fixture *fixture = *state;
 	uint32_t stack;
 
-	give(fixture, make_file(3, 0, "/usr/lib/libc.so.6", 0));
-	give(fixture, make_file(4, 0, "/usr/lib/ld-linux-x86-64.so.2", 0));
-	give(fixture,
-	     make_mapping(10, 0, PROCESS, 3, AVMA + 0x100000, AVMA + 0x110000, AVMA + 0x100000));
-	give(fixture,
-	     make_mapping(10, 0, PROCESS, 4, AVMA + 0x200000, AVMA + 0x210000, AVMA + 0x200000));
+	give_record(fixture, make_file(3, 0, "/usr/lib/libc.so.6", 0));
+	give_record(fixture, make_file(4, 0, "/usr/lib/ld-linux-x86-64.so.2", 0));
+	give_record(fixture, make_mapping(10, 0, PROCESS, 3, AVMA + 0x100000, AVMA + 0x110000,
+					  AVMA + 0x100000));
+	give_record(fixture, make_mapping(10, 0, PROCESS, 4, AVMA + 0x200000, AVMA + 0x210000,
+					  AVMA + 0x200000));
 	give_symbol(fixture, 1, 0x2000, 0x2000, "leaf", NULL);
 	stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, in_libc, 2);
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),

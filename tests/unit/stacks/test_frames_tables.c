@@ -2,6 +2,7 @@
 /* Stacks that were walked by unwind tables: marks in frames, results, tables out of date. */
 #include "frames_fixture.h"
 #include "labels.h"
+#include "make_record.h"
 
 #define TABLES_NS 20 /* the walks knew what was mapped until then */
 #define OTHER	  2  /* a file that is mapped over the first one, later */
@@ -224,7 +225,8 @@ static void test_deep_recursion(void **state)
 /* Maps another file over callee's page at ns. */
 static void replace_callee(const Fixture *fixture, uint64_t ns)
 {
-	give(fixture, make_mapping(ns, 0, PROCESS, OTHER, AVMA + 0x3000, AVMA + 0x4000, AVMA));
+	give_record(fixture,
+		    make_mapping(ns, 0, PROCESS, OTHER, AVMA + 0x3000, AVMA + 0x4000, AVMA));
 	give_symbol(fixture, OTHER, 0x3000, 0x3000, "foreign_fn", NULL);
 }
 
@@ -302,8 +304,8 @@ static void test_stale_after_exec(void **state)
 	uint32_t stack;
 
 	give_names(fixture);
-	give(fixture, make_space(30, SPACE_EXEC, PROCESS, 0));
-	give(fixture, make_mapping(40, 0, PROCESS, 1, AVMA, AVMA + 0x10000, AVMA));
+	give_record(fixture, make_space(30, SPACE_EXEC, PROCESS, 0));
+	give_record(fixture, make_mapping(40, 0, PROCESS, 1, AVMA, AVMA + 0x10000, AVMA));
 	stack = add_walked(fixture, 0, STACK_COMPLETE, whole, 5);
 	assert_string_equal(resolve(fixture, 29, stack, STACK_NONE, false),
 			    "main;entry;caller;callee;leaf");

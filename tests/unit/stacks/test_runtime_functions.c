@@ -2,6 +2,7 @@
 /* Among the run-time system's functions above a program's own only the called one is kept.
  */
 #include "frames_fixture.h"
+#include "make_record.h"
 #include "runtime_functions.h"
 
 #define FRAMES_MAX 12
@@ -111,8 +112,9 @@ static void test_entry(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		uint64_t start = AVMA + i * FILE_SPAN;
 
-		give(fixture, make_file(i + 1, 0, files[i].path, 0));
-		give(fixture, make_mapping(10, 0, PROCESS, i + 1, start, start + FILE_SPAN, start));
+		give_record(fixture, make_file(i + 1, 0, files[i].path, 0));
+		give_record(fixture,
+			    make_mapping(10, 0, PROCESS, i + 1, start, start + FILE_SPAN, start));
 	}
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		uint32_t stack = stack_of(fixture, cases[i].names);
@@ -137,8 +139,8 @@ static void test_truncated(void **state)
 	const uint32_t *indexes;
 	size_t count;
 
-	give(fixture, make_file(1, 0, files[0].path, 0));
-	give(fixture, make_mapping(10, 0, PROCESS, 1, AVMA, AVMA + FILE_SPAN, AVMA));
+	give_record(fixture, make_file(1, 0, files[0].path, 0));
+	give_record(fixture, make_mapping(10, 0, PROCESS, 1, AVMA, AVMA + FILE_SPAN, AVMA));
 	give_symbol(fixture, 1, 0x40, 0x40, "read", NULL);
 	count = frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50,
 			       add_stack(fixture, STACK_USER, STACK_GAP, &pc, 1), STACK_NONE, false,
@@ -153,11 +155,11 @@ static void test_marked(void **state)
 {
 	Fixture *fixture = *state;
 
-	give(fixture, make_file(1, 0, files[0].path, 0));
-	give(fixture, make_file(2, 0, "/usr/bin/program", 0));
-	give(fixture, make_mapping(10, 0, PROCESS, 1, AVMA, AVMA + FILE_SPAN, AVMA));
-	give(fixture, make_mapping(10, 0, PROCESS, 2, AVMA + FILE_SPAN, AVMA + 2 * FILE_SPAN,
-				   AVMA + FILE_SPAN));
+	give_record(fixture, make_file(1, 0, files[0].path, 0));
+	give_record(fixture, make_file(2, 0, "/usr/bin/program", 0));
+	give_record(fixture, make_mapping(10, 0, PROCESS, 1, AVMA, AVMA + FILE_SPAN, AVMA));
+	give_record(fixture, make_mapping(10, 0, PROCESS, 2, AVMA + FILE_SPAN, AVMA + 2 * FILE_SPAN,
+					  AVMA + FILE_SPAN));
 	give_symbol(fixture, 1, 0x40, 0x40, "write", NULL);
 	give_symbol(fixture, 1, 0x7f, 0x60, "printf", NULL);
 	give_symbol(fixture, 2, 0x9f, 0x80, "main", NULL);
@@ -193,9 +195,11 @@ static int set_up_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_entry, set_up_empty, tear_down),
-		cmocka_unit_test_setup_teardown(test_truncated, set_up_empty, tear_down),
-		cmocka_unit_test_setup_teardown(test_marked, set_up_empty, tear_down),
+		cmocka_unit_test_setup_teardown(test_entry, set_up_empty, frames_fixture_tear_down),
+		cmocka_unit_test_setup_teardown(test_truncated, set_up_empty,
+						frames_fixture_tear_down),
+		cmocka_unit_test_setup_teardown(test_marked, set_up_empty,
+						frames_fixture_tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "report.h"
 #include "sample_rows.h"
 #include "stack_stats.h"
+#include "test_tools.h"
 #include "timeline_fixture.h"
 #include <inttypes.h>
 

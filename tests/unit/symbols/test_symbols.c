@@ -11,7 +11,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 

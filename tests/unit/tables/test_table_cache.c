@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* An unwind table that was stored comes back whole, or not at all. */
+#include "table_builder.h"
 #include "table_cache.h"
 #include "test_tools.h"
-
-#include "table_builder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

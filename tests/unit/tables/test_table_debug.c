@@ -5,9 +5,8 @@
  * split, or, with a file of another build, none.
  */
 #include "debug_files.h"
-#include "test_tools.h"
-
 #include "table_service.h"
+#include "test_tools.h"
 #include "unwind_oracle.h"
 #include <errno.h>
 #include <fcntl.h>

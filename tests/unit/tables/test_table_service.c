@@ -3,15 +3,37 @@
  * Children that build tables crash, hang and lie: each object is answered once, with the very
  * table that it stands for or with the right error, and nothing is left behind.
  */
-#include "test_tools.h"
-
+#include "table_builder.h"
 #include "table_fixture.h"
+#include "test_tools.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
 /* ---- what goes well ------------------------------------------------------------------------ */
+
+/* The same service gets another group of objects. */
+static void forget_answers(Fixture *fixture)
+{
+	memset(fixture->objects, 0, sizeof(fixture->objects));
+	fixture->answered = 0;
+}
+
+/* A TableFindDebug. */
+static int find_debug(void *user, uint32_t id, const char *debuglink)
+{
+	const Object *object = &((const Fixture *)user)->objects[id];
+	const struct behaviour *behaviour = debuglink ? &object->by_link : &object->by_build_id;
+
+	if (debuglink)
+		assert_string_equal(debuglink, object->behaviour.debuglink);
+	return behaviour->rows ? make_object(behaviour) : -ENOENT;
+}
 
 static void test_order(void **state)
 {
@@ -20,13 +42,13 @@ static void test_order(void **state)
 	fixture->options.workers = 1;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 50; id++)
-		want(fixture, 51 - id, 'g');
+		want_object(fixture, 51 - id, 'g');
 	/* Nothing is answered from within, nor is a child there before it is needed. */
 	assert_int_equal(fixture->answered, 0);
 	assert_int_equal(table_service_counts(fixture->service).children, 0);
 	await_all(fixture);
 	for (uint32_t id = 1; id <= 50; id++) {
-		check(fixture, id, 0);
+		check_answer(fixture, id, 0);
 		assert_int_equal(fixture->order[id - 1], 51 - id);
 	}
 	assert_int_equal(table_service_counts(fixture->service).children, 1);
@@ -49,13 +71,13 @@ static void test_duplicates(void **state)
 	_cleanup_close_ int fd = -1;
 
 	start_service(fixture);
-	want(fixture, 7, 'g');
+	want_object(fixture, 7, 'g');
 	fd = make_object(&fixture->objects[7].behaviour);
 	want_fd(fixture, 7, fd);
 	await_all(fixture);
-	check(fixture, 7, 0);
+	check_answer(fixture, 7, 0);
 	assert_int_equal(table_service_counts(fixture->service).wanted, 1);
-	check(fixture, 7, 0);
+	check_answer(fixture, 7, 0);
 	/* Once it is answered, it may be wanted again: its table may have been thrown away. */
 	fixture->objects[7].answers = 0;
 	want_fd(fixture, 7, fd);
@@ -137,7 +159,7 @@ static void test_debug_files(void **state)
 		want_with_debug_files(fixture, id, id - 1);
 	await_all(fixture);
 	for (uint32_t id = 1; id <= ARRAY_LEN(debug_files); id++) {
-		check(fixture, id, debug_files[id - 1].error);
+		check_answer(fixture, id, debug_files[id - 1].error);
 		assert_int_equal(fixture->objects[id].debug, debug_files[id - 1].debug);
 	}
 	assert_true(strlen(table_error_text(-ESTALE)) > 10);
@@ -157,7 +179,7 @@ static void test_freed_with_debug_files(void **state)
 			want_with_debug_files(fixture, id, random_below(ARRAY_LEN(debug_files)));
 		for (size_t i = random_below(8); i > 0; i--) {
 			is_readable(fixture, 20);
-			table_service_process(fixture->service, ready, fixture);
+			table_service_process(fixture->service, on_ready, fixture);
 		}
 		stop_service(fixture);
 		forget_answers(fixture);
@@ -172,9 +194,9 @@ static void test_want_from_answer(void **state)
 	start_service(fixture);
 	for (uint32_t id = 1; id < 40; id += 2) {
 		fixture->next = id + 1;
-		want(fixture, id, random_below(4) ? 'g' : 'd');
+		want_object(fixture, id, random_below(4) ? 'g' : 'd');
 		await_all(fixture);
-		check(fixture, id + 1, 0);
+		check_answer(fixture, id + 1, 0);
 	}
 	stop_service(fixture);
 }
@@ -199,7 +221,7 @@ static void test_sizes(void **state)
 	}
 	await_all(fixture);
 	for (uint32_t id = 1; id <= 30; id++)
-		check(fixture, id, 0);
+		check_answer(fixture, id, 0);
 	stop_service(fixture);
 }
 
@@ -224,11 +246,11 @@ static void test_each_behaviour(void **state)
 
 		fixture->options.workers = 1;
 		start_service(fixture);
-		want(fixture, 1, behaviours[i].behaviour);
-		want(fixture, 2, 'g'); /* the next request is served */
+		want_object(fixture, 1, behaviours[i].behaviour);
+		want_object(fixture, 2, 'g'); /* the next request is served */
 		await_all(fixture);
-		check(fixture, 1, behaviours[i].wanted);
-		check(fixture, 2, 0);
+		check_answer(fixture, 1, behaviours[i].wanted);
+		check_answer(fixture, 2, 0);
 		assert_true(strlen(table_error_text(behaviours[i].wanted)) > 10);
 		assert_true(now_ns() - began < 30 * NSEC_PER_SEC);
 		stop_service(fixture);
@@ -273,10 +295,10 @@ static void test_three_hundred(void **state)
 
 		if (i == SIZE_MAX || is_forger(behaviours[i].behaviour) ||
 		    (strchr("sf", behaviours[i].behaviour) && ++hung > 3)) {
-			want(fixture, id, 'g');
+			want_object(fixture, id, 'g');
 			wanted[id] = 0;
 		} else {
-			want(fixture, id, behaviours[i].behaviour);
+			want_object(fixture, id, behaviours[i].behaviour);
 			wanted[id] = behaviours[i].wanted;
 		}
 	}
@@ -287,13 +309,13 @@ static void test_three_hundred(void **state)
 		assert_int_equal(poll(&polled, 1, 30000), 1);
 		delayed = run_queue_latency_ns();
 		began = now_ns();
-		table_service_process(fixture->service, ready, fixture);
+		table_service_process(fixture->service, on_ready, fixture);
 		took = now_ns() - began;
 		delayed = run_queue_latency_ns() - delayed;
 		slowest = MAX(slowest, took - MIN(took, delayed));
 	}
 	for (uint32_t id = 1; id <= 300; id++)
-		check(fixture, id, wanted[id]);
+		check_answer(fixture, id, wanted[id]);
 	print_message("the slowest took %.1f ms\n", slowest / 1e6);
 	/* table_service_process() must not wait for a child. */
 	assert_true(slowest < 3 * TIMEOUT_NS);
@@ -324,14 +346,14 @@ static void test_changing_memory(void **state)
 	fixture->look = look_twice;
 	for (int round = 0; round < rounds; round++) {
 		start_service(fixture);
-		want(fixture, 1, 'x');
-		want(fixture, 2, 'g');
+		want_object(fixture, 1, 'x');
+		want_object(fixture, 2, 'g');
 		await_all(fixture);
 		if (fixture->objects[1].error)
-			check(fixture, 1, -EBADMSG);
+			check_answer(fixture, 1, -EBADMSG);
 		tables += !fixture->objects[1].error;
 		refused += fixture->objects[1].error != 0;
-		check(fixture, 2, 0);
+		check_answer(fixture, 2, 0);
 		stop_service(fixture);
 		forget_answers(fixture);
 	}
@@ -346,12 +368,12 @@ static void test_regions_apart(void **state)
 
 	fixture->options.workers = 2;
 	start_service(fixture);
-	want(fixture, 1, 'f'); /* keeps the first child busy */
-	want(fixture, 2, 'y');
+	want_object(fixture, 1, 'f'); /* keeps the first child busy */
+	want_object(fixture, 2, 'y');
 	await_all(fixture);
 	assert_int_equal(table_service_counts(fixture->service).children, 2);
-	check(fixture, 1, -ETIME);
-	check(fixture, 2, -EIO);
+	check_answer(fixture, 1, -ETIME);
+	check_answer(fixture, 2, -EIO);
 	stop_service(fixture);
 }
 
@@ -383,15 +405,15 @@ static void test_shrinking_file(void **state)
 	fixture->options.timeout_ns = 0;
 	start_service(fixture);
 	want_fd(fixture, 1, fd);
-	want(fixture, 2, 'g');
-	table_service_process(fixture->service, ready, fixture);
-	table_service_process(fixture->service, ready, fixture);
+	want_object(fixture, 2, 'g');
+	table_service_process(fixture->service, on_ready, fixture);
+	table_service_process(fixture->service, on_ready, fixture);
 	await_mapped();
 	assert_int_equal(fixture->answered, 0);
 	assert_int_equal(ftruncate(fd, 0), 0);
 	await_all(fixture);
-	check(fixture, 1, -EIO);
-	check(fixture, 2, 0);
+	check_answer(fixture, 1, -EIO);
+	check_answer(fixture, 2, 0);
 	close(fd);
 	stop_service(fixture);
 }
@@ -407,9 +429,9 @@ static void test_killed(void **state)
 	for (uint32_t id = 1; id <= 6; id++) {
 		_cleanup_free_ char *child = NULL;
 
-		want(fixture, id, 'g');
+		want_object(fixture, id, 'g');
 		await_all(fixture);
-		check(fixture, id, 0);
+		check_answer(fixture, id, 0);
 		assert_int_equal(table_service_counts(fixture->service).children, id);
 		child = output_of("pgrep -P %d -x test_table_serv", getpid());
 		assert_int_equal(kill(atoi(child), SIGKILL), 0);
@@ -438,12 +460,12 @@ static void test_timeout_ends(void **state)
 	fixture->options.timeout_ns = 400 * NSEC_PER_MSEC;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 20; id++)
-		want(fixture, id, 's');
-	want(fixture, 21, 'g');
+		want_object(fixture, id, 's');
+	want_object(fixture, 21, 'g');
 	await_all(fixture);
 	for (uint32_t id = 1; id <= 20; id++)
-		check(fixture, id, -ETIME);
-	check(fixture, 21, 0);
+		check_answer(fixture, id, -ETIME);
+	check_answer(fixture, 21, 0);
 	stop_service(fixture);
 	/* Each half as long as the one before, down to an eighth: 1.6 s, and not 8 s. */
 	assert_true(children_cpu_ns() - before < 4 * NSEC_PER_SEC);
@@ -524,7 +546,7 @@ static void test_starved(void **state)
 	fixture->options.workers = 1;
 	fixture->options.timeout_ns = STARVED_MS * NSEC_PER_MSEC;
 	start_service(fixture);
-	want(fixture, id, 'g');
+	want_object(fixture, id, 'g');
 	await_all(fixture);
 	worker = worker_pid();
 	if (!worker)
@@ -543,7 +565,7 @@ static void test_starved(void **state)
 		await_all(fixture);
 		took = now_ns() - began;
 		print_message("%u rows took %.0f ms\n", rows, took / 1e6);
-		check(fixture, id, 0);
+		check_answer(fixture, id, 0);
 	}
 	kill(burner, SIGKILL);
 	waitpid(burner, NULL, 0);
@@ -569,10 +591,10 @@ static void test_not_openable(void **state)
 	want_fd(fixture, 4, text);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	await_all(fixture);
-	check(fixture, 1, -EBADF);
-	check(fixture, 2, -EBADF);
-	check(fixture, 3, -ENOEXEC);
-	check(fixture, 4, -EMFILE);
+	check_answer(fixture, 1, -EBADF);
+	check_answer(fixture, 2, -EBADF);
+	check_answer(fixture, 3, -ENOEXEC);
+	check_answer(fixture, 4, -EMFILE);
 	close(text);
 	stop_service(fixture);
 }
@@ -586,27 +608,27 @@ static void test_descriptor(void **state)
 	fixture->options.workers = 1;
 	start_service(fixture);
 	assert_false(is_readable(fixture, 0));
-	want(fixture, 1, 'g');
+	want_object(fixture, 1, 'g');
 	while (fixture->answered == 0) {
 		assert_true(is_readable(fixture, 30000));
-		table_service_process(fixture->service, ready, fixture);
+		table_service_process(fixture->service, on_ready, fixture);
 	}
 	assert_false(is_readable(fixture, 20));
 	/* A deadline: not before it, and not much later. */
-	want(fixture, 2, 'f');
+	want_object(fixture, 2, 'f');
 	assert_true(is_readable(fixture, 0));
-	table_service_process(fixture->service, ready, fixture);
+	table_service_process(fixture->service, on_ready, fixture);
 	assert_false(is_readable(fixture, TIMEOUT_NS / NSEC_PER_MSEC / 2));
 	while (fixture->answered == 1) {
 		assert_true(is_readable(fixture, 30000));
-		table_service_process(fixture->service, ready, fixture);
+		table_service_process(fixture->service, on_ready, fixture);
 	}
-	check(fixture, 2, -ETIME);
+	check_answer(fixture, 2, -ETIME);
 	assert_false(is_readable(fixture, 20));
 	/* The wait that ends before the answer says how many there are. */
-	want(fixture, 3, 'f');
-	want(fixture, 4, 'g');
-	assert_int_equal(table_service_wait(fixture->service, now_ns(), ready, fixture), 2);
+	want_object(fixture, 3, 'f');
+	want_object(fixture, 4, 'g');
+	assert_int_equal(table_service_wait(fixture->service, now_ns(), on_ready, fixture), 2);
 	stop_service(fixture);
 }
 
@@ -619,9 +641,9 @@ static void test_freed_with_jobs(void **state)
 	for (int round = 0; round < 10; round++) {
 		start_service(fixture);
 		for (uint32_t id = 1; id <= 30; id++)
-			want(fixture, id, what[random_below(sizeof(what) - 1)]);
+			want_object(fixture, id, what[random_below(sizeof(what) - 1)]);
 		for (size_t i = random_below(4); i > 0; i--)
-			table_service_process(fixture->service, ready, fixture);
+			table_service_process(fixture->service, on_ready, fixture);
 		stop_service(fixture);
 		forget_answers(fixture);
 	}

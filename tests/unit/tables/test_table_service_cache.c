@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What was built is kept, and used while its file is the same. */
-#include "test_tools.h"
-
 #include "table_fixture.h"
+#include "test_tools.h"
+#include <errno.h>
+#include <fcntl.h>
 
 #define CACHED_OBJECTS 5
 
@@ -47,8 +48,8 @@ static size_t ask_for_files(Fixture *fixture, const char *folder)
 		want_file(fixture, id, folder);
 	await_all(fixture);
 	for (uint32_t id = 1; id < CACHED_OBJECTS; id++)
-		check(fixture, id, 0);
-	check(fixture, CACHED_OBJECTS, -EBADMSG);
+		check_answer(fixture, id, 0);
+	check_answer(fixture, CACHED_OBJECTS, -EBADMSG);
 	counts = table_service_counts(fixture->service);
 	assert_int_equal(counts.failed, 1);
 	assert_int_equal(counts.built + counts.cached, CACHED_OBJECTS - 1);
@@ -102,7 +103,7 @@ static void test_cache_is_filled(void **state)
 		want_file(fixture, id, folder);
 	await_all(fixture);
 	while (is_readable(fixture, 20))
-		table_service_process(fixture->service, ready, fixture);
+		table_service_process(fixture->service, on_ready, fixture);
 	run("test $(ls '%s/wallprof/tables' | wc -l) = %d", folder, CACHED_OBJECTS - 1);
 	stop_service(fixture);
 	remove_folder(folder);

@@ -8,6 +8,8 @@
 #include "unwind_functions.h"
 #include "unwind_instruction.h"
 #include "unwind_oracle.h"
+#include <fcntl.h>
+#include <inttypes.h>
 
 /* The compiler's rules of one library, and the code that they are for. */
 typedef struct Library {

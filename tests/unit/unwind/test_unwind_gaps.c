@@ -5,6 +5,7 @@
  */
 #include "test_tools.h"
 #include "unwind_oracle.h"
+#include <inttypes.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Processes' mappings as they are now: by hand, and random histories against a map of bytes. */
-#include "test_tools.h"
-
 #include "images_fixture.h"
+#include "test_tools.h"
 
 #define NEVER UINT64_MAX
 
@@ -68,7 +67,7 @@ static void test_not_taken(void **state)
 	give_mapping(&images, 1, NS_TGID, 1, 0x1000, 0x2000);
 	give_mapping(&images, 2, NS_TGID, 2, 0x1800, 0x1800); /* of no length */
 	give_mapping(&images, 3, NS_TGID, 2, 0x1800, 0x1400); /* of less */
-	give(&images, make_mapping(4, 0, NS_TGID, 2, 0x1000, 0x2000, 0), 4);
+	images_give(&images, make_mapping(4, 0, NS_TGID, 2, 0x1000, 0x2000, 0), 4);
 	image = only_image(&images);
 	assert_int_equal(image->mappings.count, 1);
 	assert_mapping(image, 0, 1, 0x1000, 0x1fff);
@@ -82,8 +81,9 @@ static void test_since_when(void **state)
 	const Image *image;
 
 	(void)state;
-	give(&images,
-	     make_mapping(7, MAPPING_EXEC | MAPPING_INITIAL, NS_TGID, 1, 0x1000, 0x2000, 0), 7);
+	images_give(&images,
+		    make_mapping(7, MAPPING_EXEC | MAPPING_INITIAL, NS_TGID, 1, 0x1000, 0x2000, 0),
+		    7);
 	give_mapping(&images, 9, NS_TGID, 2, 0x2000, 0x3000);
 	image = only_image(&images);
 	assert_int_equal(image->mappings.items[0].from_ns, 0);
@@ -138,13 +138,13 @@ static void test_other_tasks(void **state)
 	(void)state;
 	record = make_task(TGID, TGID, NS_TGID);
 	record->flags = TASK_NON_TARGET;
-	give(&images, record, 1);
+	images_give(&images, record, 1);
 	record = make_task(TGID, TGID, NS_TGID);
 	record->flags = TASK_RENAME;
-	give(&images, record, 1);
-	give(&images, make_task(TGID + 1, TGID, NS_TGID), 1);
-	give(&images, make_task(TGID, TGID, 0), 1);
-	give(&images, make_waking(1, TGID, TGID), 1);
+	images_give(&images, record, 1);
+	images_give(&images, make_task(TGID + 1, TGID, NS_TGID), 1);
+	images_give(&images, make_task(TGID, TGID, 0), 1);
+	images_give(&images, make_waking(1, TGID, TGID), 1);
 	assert_int_equal(images.list.count, 0);
 	images_free(&images);
 }
@@ -278,8 +278,9 @@ static void test_initial_and_fork(void **state)
 	give_task(&images, 1, 20, 1, BORN);
 	give_mapping(&images, 1, 20, 1, 0x1000, 0x2000);
 	give_task(&images, 3, NS_TGID, 1, BORN + 2);
-	give(&images,
-	     make_mapping(4, MAPPING_EXEC | MAPPING_INITIAL, NS_TGID, 1, 0x1000, 0x2000, 0), 4);
+	images_give(&images,
+		    make_mapping(4, MAPPING_EXEC | MAPPING_INITIAL, NS_TGID, 1, 0x1000, 0x2000, 0),
+		    4);
 	give_fork(&images, 2, NS_TGID, 20);
 	assert_int_equal(images.list.count, 2);
 	assert_int_equal(file_at(&images, NS_TGID, BORN + 2, 1, 0x1000), 1);
@@ -460,7 +461,7 @@ static void give_all(History *history, bool bpf, uint64_t now)
 	size_t count = bpf ? history->of_bpf.count : history->of_sideband.count;
 
 	for (size_t i = 0; i < count; i++)
-		give(&history->images, records[i], now);
+		images_give(&history->images, records[i], now);
 	if (bpf)
 		history->of_bpf.count = 0;
 	else

@@ -19,15 +19,15 @@ static void test_mapped_again(void **state)
 	assert_int_equal(image->mappings.items[0].from_ns, 5);
 	assert_int_equal(image->mappings.items[0].reported_ns, 7);
 	/* Something else was there in between, which was not looked at: since 9. */
-	give(&images, make_mapping(8, MAPPING_EXEC, NS_TGID, 2, 0x2000, 0x3000, 0x2000), 8);
-	give(&images, make_mapping(9, MAPPING_EXEC, NS_TGID, 1, 0x1000, 0x3000, 0x1000), 9);
+	images_give(&images, make_mapping(8, MAPPING_EXEC, NS_TGID, 2, 0x2000, 0x3000, 0x2000), 8);
+	images_give(&images, make_mapping(9, MAPPING_EXEC, NS_TGID, 1, 0x1000, 0x3000, 0x1000), 9);
 	image = only_image(&images);
 	assert_int_equal(image->mappings.count, 1);
 	assert_int_equal(image->mappings.items[0].from_ns, 9);
 	give_mapping(&images, 10, NS_TGID, 1, 0x1000, 0x3000);
 	assert_int_equal(image->mappings.items[0].from_ns, 9);
 	/* Another part of the file at that place. */
-	give(&images, make_mapping(11, MAPPING_EXEC, NS_TGID, 1, 0x1000, 0x3000, 0), 11);
+	images_give(&images, make_mapping(11, MAPPING_EXEC, NS_TGID, 1, 0x1000, 0x3000, 0), 11);
 	assert_int_equal(only_image(&images)->mappings.items[0].from_ns, 11);
 	images_free(&images);
 }
@@ -54,11 +54,11 @@ static void test_loss(void **state)
 	give_mapping(&images, 2, NS_TGID, 1, 0x1000, 0x2000);
 	give_mapping(&images, 2, NS_TGID, 2, 0x2000, 0x3000);
 	image = only_image(&images);
-	give(&images, make_loss(REC_SWITCH, 5, 6), 6);
+	images_give(&images, make_loss(REC_SWITCH, 5, 6), 6);
 	assert_int_equal(image->uncertain_since_ns, 0);
-	give(&images, make_loss(REC_MAPPING, 10, 20), 20);
+	images_give(&images, make_loss(REC_MAPPING, 10, 20), 20);
 	assert_int_equal(image->uncertain_since_ns, 10);
-	give(&images, make_loss(REC_MAPPING, 20, 30), 30);
+	images_give(&images, make_loss(REC_MAPPING, 20, 30), 30);
 	assert_int_equal(image->uncertain_since_ns, 10);
 	give_fork(&images, 25, 11, NS_TGID);
 	give_task(&images, 25, 11, 1, BORN + 1);
@@ -66,7 +66,7 @@ static void test_loss(void **state)
 	/* The first is there still, the second is gone, the third came unseen. */
 	give_mapping(&images, 40, NS_TGID, 1, 0x1000, 0x2000);
 	give_mapping(&images, 40, NS_TGID, 3, 0x5000, 0x6000);
-	give(&images, make_space(40, SPACE_READ, NS_TGID, 0), 40);
+	images_give(&images, make_space(40, SPACE_READ, NS_TGID, 0), 40);
 	assert_int_equal(image->uncertain_since_ns, 0);
 	assert_int_equal(image->mappings.count, 2);
 	assert_mapping(image, 0, 1, 0x1000, 0x1fff);
@@ -131,7 +131,7 @@ static void check_found(uint64_t created_ns, int made, uint64_t since)
 
 	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
 		if (i == 3)
-			give(&images, make_loss(REC_MAPPING, 10, 20), 20);
+			images_give(&images, make_loss(REC_MAPPING, 10, 20), 20);
 		/* An event of the other process says nothing of this one. */
 		if (i >= 3 && records[i]->kind == REC_MAPPING)
 			((struct rec_mapping *)records[i])->ns_tgid = number;
@@ -187,7 +187,7 @@ static void test_found_over_told(void **state)
 		images_on_record(&images, records[i], records[i]->ns);
 		images_apply_pending(&images);
 		if (i == 0) /* the doubt is about an image that is there */
-			give(&images, make_loss(REC_MAPPING, 10, 20), 20);
+			images_give(&images, make_loss(REC_MAPPING, 10, 20), 20);
 	}
 	assert_int_equal(images.found.count, 1);
 	spaces = spaces_of(records, ARRAY_LEN(records), &images, true);
@@ -221,7 +221,7 @@ static void test_lost_exec(void **state)
 	assert_true(image_is_ready(image, 2, 2));
 	record->tid = record->tgid = TGID;
 	record->exec_id = 2;
-	give(&images, &record->h, reported);
+	images_give(&images, &record->h, reported);
 	assert_false(image_is_ready(image, reported,
 				    reported)); /* BPF's own entry is the new program's */
 	images_correct(&images, late - 1, note_corrected, &corrected);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "frames_fixture.h"
+#include "make_record.h"
 #include "wait_groups.h"
 
 #define MS NSEC_PER_MSEC
@@ -162,8 +163,9 @@ static uint32_t nameless_stack(Fixture *fixture, uint32_t file)
 {
 	uint64_t pc = AVMA + (file == 1 ? 0 : 0x20000) + 0x1139;
 
-	give(fixture, make_symbol(SYMBOL_NAMELESS, file, pc - AVMA - (file == 1 ? 0 : 0x20000),
-				  0x1139, "fun_1139", NULL));
+	give_record(fixture,
+		    make_symbol(SYMBOL_NAMELESS, file, pc - AVMA - (file == 1 ? 0 : 0x20000),
+				0x1139, "fun_1139", NULL));
 	return add_stack(fixture, STACK_USER, STACK_COMPLETE, &pc, 1);
 }
 
@@ -185,8 +187,8 @@ static void test_same_name(void **state)
 	WaitGroups groups;
 	uint32_t foo, in_bar;
 
-	give(fixture,
-	     make_mapping(10, 0, PROCESS, 2, AVMA + 0x20000, AVMA + 0x30000, AVMA + 0x20000));
+	give_record(fixture, make_mapping(10, 0, PROCESS, 2, AVMA + 0x20000, AVMA + 0x30000,
+					  AVMA + 0x20000));
 	foo = nameless_stack(fixture, 1);
 	in_bar = nameless_stack(fixture, 2);
 	add_thread(fixture);
@@ -214,9 +216,9 @@ static void test_same_file_twice(void **state)
 	uint64_t other = AVMA + 0x20000 + 0x500;
 	WaitGroups groups;
 
-	give(fixture, make_file(3, 0, "/usr/lib/libfoo.so.1", BASE));
-	give(fixture,
-	     make_mapping(10, 0, PROCESS, 3, AVMA + 0x20000, AVMA + 0x30000, AVMA + 0x20000));
+	give_record(fixture, make_file(3, 0, "/usr/lib/libfoo.so.1", BASE));
+	give_record(fixture, make_mapping(10, 0, PROCESS, 3, AVMA + 0x20000, AVMA + 0x30000,
+					  AVMA + 0x20000));
 	add_thread(fixture);
 	wait_for(fixture, 30, REASON_DISK_READ, user_stack(fixture, "work"));
 	give_symbol(fixture, 3, 0x500, 0x500, "work", NULL);

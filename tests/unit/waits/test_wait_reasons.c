@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Stacks as kernels 6.1, 6.12, 6.18 and 7.3 have them, innermost function first. */
+#include "kernel_rules.h"
+#include "wait_fields.h"
+#include "wait_reasons.h"
 #include "wait_reasons_fixture.h"
 
 static void test_innermost_lock(void **state)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The reason of a wait by the program's functions. */
+#include "wait_fields.h"
+#include "wait_reasons.h"
 #include "wait_reasons_fixture.h"
+#include <asm/unistd_64.h>
 
 /*
  * A futex wait that the operation and value report as one reason, with futex() called in these

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "print_report.h"
+#include "test_tools.h"
+
+char *report_text(Printer printer, const Timeline *timeline)
+{
+	char *text, *copy;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+	Frames *frames = frames_new();
+
+	printer(stream, timeline, frames);
+	fclose(stream);
+	frames_free(frames);
+	copy = xstrdup(text); /* gcc takes text itself, whose address was passed, for local */
+	free(text);
+	return copy;
+}
+
+void print_summary(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	report_summary(file, timeline, frames, "dir/out.json.gz", /* is_trace= */ false);
+}
+
+void check_contains(Printer printer, const Timeline *timeline, const char *expected)
+{
+	char *text = report_text(printer, timeline);
+
+	if (!strstr(text, expected))
+		fail_msg("no \"%s\" in:\n%s", expected, text);
+	free(text);
+}
+
+void check_lacks(Printer printer, const Timeline *timeline, const char *unexpected)
+{
+	char *text = report_text(printer, timeline);
+
+	assert_null(strstr(text, unexpected));
+	free(text);
+}
