@@ -279,7 +279,8 @@ static void free_doctor(Doctor *doctor)
 
 int doctor_unwind(const char *what)
 {
-	_cleanup_(free_doctor) Doctor doctor = {.identifier = elf_identifier_new(), .root_fd = -1};
+	_cleanup_(free_doctor)
+		Doctor doctor = {.identifier = elf_identifier_new(elf_identify), .root_fd = -1};
 	TableServiceOptions options = {.find_debug = find_debug, .find_user = &doctor};
 	int error = table_service_new(&options, &doctor.service);
 

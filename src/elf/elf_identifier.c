@@ -30,6 +30,7 @@ struct answer {
 };
 
 struct ElfIdentifier {
+	ElfIdentify identify;
 	Sandbox child;
 	unsigned answer_ms;
 	uint64_t spare_ns; /* what is left of SPARE_MS */
@@ -37,10 +38,10 @@ struct ElfIdentifier {
 
 /* ---- in the child ---------------------------------------------------------------------- */
 
-static int answer_one(int socket, int fd)
+static int answer_one(int socket, int fd, ElfIdentify identify)
 {
 	_cleanup_(elf_identity_free) ElfIdentity identity = {};
-	struct answer answer = {.result = elf_identify(fd, &identity)};
+	struct answer answer = {.result = identify(fd, &identity)};
 	int r;
 
 	if (answer.result == 0) {
@@ -57,25 +58,26 @@ static int answer_one(int socket, int fd)
 
 static void child_main(int socket, const int *fds, const void *argument)
 {
+	const ElfIdentifier *identifier = argument;
 	uint8_t byte;
 	int fd, r;
 
 	(void)fds;
-	(void)argument;
 	do {
 		r = sandbox_receive(socket, &byte, 1, &fd);
 		if (r == 0)
-			r = answer_one(socket, fd);
+			r = answer_one(socket, fd, identifier->identify);
 		closep(&fd);
 	} while (r == 0);
 }
 
 /* ---- in the recorder ------------------------------------------------------------------- */
 
-ElfIdentifier *elf_identifier_new(void)
+ElfIdentifier *elf_identifier_new(ElfIdentify identify)
 {
 	ElfIdentifier *identifier = xcalloc(1, sizeof(*identifier));
 
+	identifier->identify = identify;
 	identifier->child.socket = -1;
 	identifier->answer_ms = ANSWER_MS;
 	identifier->spare_ns = SPARE_MS * NSEC_PER_MSEC;
@@ -173,7 +175,7 @@ int elf_identifier_identify(ElfIdentifier *identifier, int fd, ElfIdentity *ret_
 
 	*ret_identity = (ElfIdentity){};
 	if (identifier->child.pid == 0)
-		r = sandbox_start(child_main, NULL, 0, NULL, &limits, &identifier->child);
+		r = sandbox_start(child_main, NULL, 0, identifier, &limits, &identifier->child);
 	if (r < 0)
 		return r;
 	r = sandbox_send(identifier->child.socket, "", 1, fd);

@@ -11,8 +11,13 @@
 
 typedef struct ElfIdentifier ElfIdentifier;
 
-/* The child is started when it is first needed. */
-ElfIdentifier *elf_identifier_new(void);
+typedef int (*ElfIdentify)(int fd, ElfIdentity *ret_identity);
+
+/*
+ * The child is started when it is first needed. For each file it calls identify, which is
+ * elf_identify() except in tests.
+ */
+ElfIdentifier *elf_identifier_new(ElfIdentify identify);
 void elf_identifier_free(ElfIdentifier *identifier);
 
 /*

@@ -100,7 +100,7 @@ MappedFiles *mapped_files_new(RecordSink sink, void *user)
 
 	files->sink = sink;
 	files->user = user;
-	files->identifier = elf_identifier_new();
+	files->identifier = elf_identifier_new(elf_identify);
 	files->own_root = (Root){.fd = -1};
 	find_root("/proc/self", &files->own_root);
 	return files;

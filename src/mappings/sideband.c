@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sideband.h"
 #include "event_reorder.h"
+#include "sideband_private.h"
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -113,9 +114,11 @@ static int open_event(int cpu)
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+SidebandKernel sideband_kernel = {.now_ns = now_ns, .open_event = open_event, .read = read};
+
 int sideband_probe(void)
 {
-	int fd = open_event(MAX(sched_getcpu(), 0));
+	int fd = sideband_kernel.open_event(MAX(sched_getcpu(), 0));
 
 	if (fd < 0)
 		return -errno;
@@ -128,7 +131,7 @@ static int open_ring(Sideband *sideband, size_t cpu)
 	struct cpu_ring *ring = &sideband->rings[cpu];
 	void *memory;
 
-	ring->fd = open_event(cpu);
+	ring->fd = sideband_kernel.open_event(cpu);
 	if (ring->fd < 0)
 		return errno == ENODEV ? 0 : -errno; /* the CPU is not online */
 	memory = mmap(NULL, (DATA_PAGES + 1) * sideband->page_size, PROT_READ | PROT_WRITE,
@@ -152,7 +155,7 @@ int sideband_open(MappedFiles *files, ProcessTable *processes, RecordSink sink, 
 	sideband->page_size = sysconf(_SC_PAGESIZE);
 	sideband->cpu_count = libbpf_num_possible_cpus();
 	sideband->rings = xcalloc(sideband->cpu_count, sizeof(*sideband->rings));
-	sideband->last_fetched_ns = sideband->fetched_ns = now_ns();
+	sideband->last_fetched_ns = sideband->fetched_ns = sideband_kernel.now_ns();
 	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
 		sideband->rings[cpu].fd = -1;
 	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++) {
@@ -277,7 +280,7 @@ static void count_lost(struct cpu_ring *ring)
 {
 	struct event_counts counts;
 
-	if (read(ring->fd, &counts, sizeof(counts)) != sizeof(counts))
+	if (sideband_kernel.read(ring->fd, &counts, sizeof(counts)) != sizeof(counts))
 		return;
 	ring->lost_new += counts.lost - ring->lost;
 	ring->lost = counts.lost;
@@ -313,13 +316,13 @@ static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
 void sideband_fetch(Sideband *sideband)
 {
 	sideband->last_fetched_ns = sideband->fetched_ns;
-	sideband->fetched_ns = now_ns();
+	sideband->fetched_ns = sideband_kernel.now_ns();
 	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
 		if (sideband->rings[cpu].memory)
 			fetch_ring(sideband, &sideband->rings[cpu]);
 	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
 		if (sideband->rings[cpu].lost_new)
-			sideband->lossy_until_ns = now_ns();
+			sideband->lossy_until_ns = sideband_kernel.now_ns();
 }
 
 static int on_mmap2(Sideband *sideband, const struct event_mmap2 *event, uint64_t ns)
@@ -449,7 +452,7 @@ static int read_process(Sideband *sideband, uint32_t ns_tgid)
 	size_t count;
 	int error = mapped_files_read_process(sideband->files, ns_tgid, ns, &count);
 
-	sideband->read_ns = now_ns();
+	sideband->read_ns = sideband_kernel.now_ns();
 	if (error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM)
 		return 0;
 	/* /proc shows nothing of a process whose main thread has ended. */
@@ -465,10 +468,10 @@ static bool has_unread(const Sideband *sideband)
 
 static int read_unread(Sideband *sideband)
 {
-	uint64_t begin = now_ns();
+	uint64_t begin = sideband_kernel.now_ns();
 	int error = 0;
 
-	while (has_unread(sideband) && !error && now_ns() - begin < RESCAN_NS) {
+	while (has_unread(sideband) && !error && sideband_kernel.now_ns() - begin < RESCAN_NS) {
 		uint32_t ns_tgid = sideband->unread.items[sideband->unread_next++];
 
 		if (state_of(sideband, ns_tgid) != PROCESS_UNREAD)
@@ -530,7 +533,7 @@ uint64_t sideband_watermark_ns(const Sideband *sideband)
 
 uint64_t sideband_wait_ns(const Sideband *sideband)
 {
-	uint64_t now = now_ns();
+	uint64_t now = sideband_kernel.now_ns();
 
 	if (!sideband->wait_until_ns)
 		return 0;

@@ -82,8 +82,8 @@ static int begin_segment(FlightRecorder *flight)
 	if (error)
 		return error;
 	flight->empty_bytes = flight->file_bytes = capture_writer_file_bytes(flight->writer);
-	flight->frame_ns = now_ns();
-	*vec_push(&flight->segments) = (Segment){take_fd(fd), now_ns()};
+	flight->frame_ns = flight->options.clock();
+	*vec_push(&flight->segments) = (Segment){take_fd(fd), flight->options.clock()};
 	return 0;
 }
 
@@ -163,7 +163,7 @@ static bool read_until(FlightRecorder *flight, uint64_t until_ns)
 {
 	const struct record *record;
 
-	while (now_ns() < until_ns) {
+	while (flight->options.clock() < until_ns) {
 		for (size_t i = 0; i < RECORDS_AT_ONCE; i++) {
 			if (capture_read(flight->reader, &record) <= 0)
 				return true;
@@ -176,8 +176,8 @@ static bool read_until(FlightRecorder *flight, uint64_t until_ns)
 /* Records that could not be read count as lost. */
 static void end_reading(FlightRecorder *flight)
 {
-	uint64_t end_ns =
-		flight->segments.count > 1 ? flight->segments.items[1].begin_ns : now_ns();
+	uint64_t end_ns = flight->segments.count > 1 ? flight->segments.items[1].begin_ns
+						     : flight->options.clock();
 
 	if (!flight->reader || capture_reader_damage(flight->reader))
 		flight_carry_add_gap(flight->carry, end_ns);
@@ -203,7 +203,7 @@ static void retire_oldest(FlightRecorder *flight)
 {
 	end_reading(flight);
 	drop_oldest(flight);
-	flight_carry_check_alive(flight->carry, now_ns(), is_alive);
+	flight_carry_check_alive(flight->carry, flight->options.clock(), is_alive);
 }
 
 static bool read_oldest(FlightRecorder *flight, uint64_t until_ns)
@@ -236,8 +236,8 @@ static void drop_oldest_early(FlightRecorder *flight)
 {
 	read_oldest(flight, UINT64_MAX);
 	retire_oldest(flight);
-	flight->kept_ns =
-		flight->segments.count > 0 ? flight->segments.items[0].begin_ns : now_ns();
+	flight->kept_ns = flight->segments.count > 0 ? flight->segments.items[0].begin_ns
+						     : flight->options.clock();
 }
 
 /*
@@ -285,7 +285,7 @@ int flight_recorder_write(FlightRecorder *flight, const struct record *record)
 	error = write_record(flight, flight->writer, record);
 	if (capture_writer_file_bytes(flight->writer) != flight->file_bytes) {
 		flight->file_bytes = capture_writer_file_bytes(flight->writer);
-		flight->frame_ns = now_ns();
+		flight->frame_ns = flight->options.clock();
 	}
 	return error;
 }
@@ -351,7 +351,7 @@ static int next_segment(FlightRecorder *flight)
 
 int flight_recorder_step(FlightRecorder *flight)
 {
-	uint64_t now = now_ns();
+	uint64_t now = flight->options.clock();
 	int error = 0;
 
 	if (now - flight->segments.items[flight->segments.count - 1].begin_ns >=
@@ -366,7 +366,7 @@ int flight_recorder_step(FlightRecorder *flight)
 
 bool flight_recorder_is_busy(const FlightRecorder *flight)
 {
-	return flight->reader || is_due(flight, now_ns());
+	return flight->reader || is_due(flight, flight->options.clock());
 }
 
 uint64_t flight_recorder_segments_dropped(const FlightRecorder *flight)

@@ -22,7 +22,8 @@ typedef struct FlightRecorderOptions {
 	const char *capture_path; /* segments are in its folder */
 	int level;		  /* of zstd, in this number of threads */
 	unsigned int threads;
-	CaptureWriter *capture; /* owned by the caller */
+	CaptureWriter *capture;	 /* owned by the caller */
+	uint64_t (*clock)(void); /* now_ns() except in tests */
 } FlightRecorderOptions;
 
 /* Returns 0 or a negative errno. The options' strings are not kept. */

@@ -68,6 +68,7 @@ static int start_flight(Recording *recording)
 		.level = options->capture_compression,
 		.threads = options->capture_threads,
 		.capture = recording->writer,
+		.clock = now_ns,
 	};
 	int error = options->flight_ns ? flight_recorder_new(&flight, &recording->flight) : 0;
 

@@ -28,7 +28,7 @@ Api *api_new(const char *profile)
 	Api *api = xcalloc(1, sizeof(*api));
 
 	api->profile = profile;
-	api->identifier = elf_identifier_new();
+	api->identifier = elf_identifier_new(elf_identify);
 	return api;
 }
 

@@ -5,6 +5,8 @@
 
 #define BUFFER_SIZE (256u << 10)
 
+int (*symbol_child_find)(const ObjectRequest *, const ObjectHost *) = object_names_find;
+
 typedef struct Channel {
 	int socket;
 	VEC(uint8_t) buffer;
@@ -63,7 +65,7 @@ void symbol_child_main(int socket, const int *fds, const void *argument)
 	/* These are the child's descriptors. */
 	request.fd = fds[0];
 	request.debug_fd = fds[1];
-	r = object_names_find(&request, &host);
+	r = symbol_child_find(&request, &host);
 	post(&channel, SYMBOL_MESSAGE_END, &r, sizeof(r));
 	flush(&channel);
 }

@@ -24,6 +24,9 @@ struct symbol_message_head {
 /* Longer than any message of a correct child: its text is limited by symbol_record.c. */
 #define SYMBOL_MESSAGE_MAX (4u << 20)
 
+/* What the child calls: object_names_find() except in tests, which set it before a child starts. */
+extern int (*symbol_child_find)(const ObjectRequest *request, const ObjectHost *host);
+
 /* A SandboxMain. argument: an ObjectRequest; fds: the object, and its debug file or -1. */
 void symbol_child_main(int socket, const int *fds, const void *request);
 

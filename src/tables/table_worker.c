@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "table_worker.h"
-#include "debug_link.h"
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
@@ -29,13 +28,21 @@ struct question {
 	uint32_t number, has_debug;
 };
 
+TableWorkerCalls table_worker_calls = {
+	.sandbox_start = sandbox_start,
+	.debug_link_read = debug_link_read,
+	.debug_link_check = debug_link_check,
+	.unwind_table_build = unwind_table_build,
+};
+
 /* ---- in the child ---------------------------------------------------------------------- */
 
 static void send_debuglink(const ElfMap *file, TableAnswer *answer)
 {
 	_cleanup_free_ Companion *link = xcalloc(1, sizeof(*link));
 
-	if (debug_link_read(file->elf, link) && strlen(link->name) < sizeof(answer->debuglink))
+	if (table_worker_calls.debug_link_read(file->elf, link) &&
+	    strlen(link->name) < sizeof(answer->debuglink))
 		strcpy(answer->debuglink, link->name);
 }
 
@@ -52,11 +59,12 @@ static int build(int fd, int debug_fd, uint64_t base_svma, TableAnswer *answer,
 		r = elf_map_open(debug_fd, &debug);
 		if (r < 0)
 			return r;
-		r = debug_link_check(file.elf, debug.elf, debug_fd, CHECKED_SIZE_MAX);
+		r = table_worker_calls.debug_link_check(file.elf, debug.elf, debug_fd,
+							CHECKED_SIZE_MAX);
 		if (r < 0)
 			return r;
 	}
-	return unwind_table_build(&file, &debug, base_svma, ret_table);
+	return table_worker_calls.unwind_table_build(&file, &debug, base_svma, ret_table);
 }
 
 static void put(const TableRegion *region, const UnwindTable *table, TableAnswer *answer)
@@ -145,7 +153,7 @@ int table_worker_start(TableWorker *worker)
 
 	if (r < 0)
 		return r;
-	r = sandbox_start(child_main, NULL, 0, &region, &limits, &sandbox);
+	r = table_worker_calls.sandbox_start(child_main, NULL, 0, &region, &limits, &sandbox);
 	/* One child must not write to the memory of another one. */
 	if (r == 0 && madvise(region.base, region.size, MADV_DONTFORK)) {
 		r = -errno;

@@ -10,6 +10,7 @@
 #ifndef WALLPROF_TABLE_WORKER_H
 #define WALLPROF_TABLE_WORKER_H
 
+#include "debug_link.h"
 #include "sandbox.h"
 #include "unwind_table.h"
 
@@ -37,6 +38,20 @@ typedef struct TableWorker {
 	size_t received;
 	uint32_t number;
 } TableWorker;
+
+/* What starts a child, and what the child calls. */
+typedef struct TableWorkerCalls {
+	int (*sandbox_start)(SandboxMain main, const int *fds, size_t fd_count,
+			     const void *argument, const SandboxLimits *limits,
+			     Sandbox *ret_sandbox);
+	bool (*debug_link_read)(Elf *elf, Companion *ret_companion);
+	int (*debug_link_check)(Elf *elf, Elf *debug, int debug_fd, int64_t size_max);
+	int (*unwind_table_build)(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
+				  UnwindTable *ret_table);
+} TableWorkerCalls;
+
+/* They are the functions of these names. A test sets others before it starts a worker. */
+extern TableWorkerCalls table_worker_calls;
 
 /* Returns 0 or a negative errno. */
 int table_worker_start(TableWorker *worker);

@@ -12,24 +12,16 @@
 #define SOCKET 3 /* the child's end: see sandbox.c */
 #define OBJECT 4 /* the first descriptor that it gets */
 
-int __wrap_unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
-			      UnwindTable *ret_table);
-bool __wrap_debug_link_read(Elf *elf, Companion *ret_companion);
-int __wrap_debug_link_check(Elf *elf, Elf *debug, int debug_fd, int64_t size_max);
-int __real_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
-			 const SandboxLimits *limits, Sandbox *ret_sandbox);
-int __wrap_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
-			 const SandboxLimits *limits, Sandbox *ret_sandbox);
-
 /* What the child that is being made shares with its parent, and what the one before it did. */
 static TableRegion region, other_region;
 
-int __wrap_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
-			 const SandboxLimits *limits, Sandbox *ret_sandbox)
+static int start_with_region(SandboxMain main, const int *fds, size_t fd_count,
+			     const void *argument, const SandboxLimits *limits,
+			     Sandbox *ret_sandbox)
 {
 	other_region = region;
 	region = *(const TableRegion *)argument;
-	return __real_sandbox_start(main, fds, fd_count, argument, limits, ret_sandbox);
+	return sandbox_start(main, fds, fd_count, argument, limits, ret_sandbox);
 }
 
 /* For ever, but the compiler must not know: AddressSanitizer asks the kernel before it. */
@@ -185,7 +177,7 @@ static bool read_behaviour(Elf *elf, struct behaviour *ret_deed)
 	return true;
 }
 
-bool __wrap_debug_link_read(Elf *elf, Companion *ret_companion)
+static bool read_fake_link(Elf *elf, Companion *ret_companion)
 {
 	struct behaviour behaviour;
 
@@ -195,7 +187,7 @@ bool __wrap_debug_link_read(Elf *elf, Companion *ret_companion)
 	return true;
 }
 
-int __wrap_debug_link_check(Elf *elf, Elf *debug, int debug_fd, int64_t size_max)
+static int check_fake_link(Elf *elf, Elf *debug, int debug_fd, int64_t size_max)
 {
 	struct behaviour behaviour;
 
@@ -214,8 +206,8 @@ UnwindTable table_of_behaviour(const struct behaviour *behaviour)
 	return table;
 }
 
-int __wrap_unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
-			      UnwindTable *ret_table)
+static int build_fake_table(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
+			    UnwindTable *ret_table)
 {
 	struct behaviour behaviour;
 
@@ -227,4 +219,14 @@ int __wrap_unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t 
 	*ret_table = table_of_behaviour(&behaviour);
 	spoil(ret_table, behaviour.what, behaviour.seed);
 	return 0;
+}
+
+void fake_table_builder_use(void)
+{
+	table_worker_calls = (TableWorkerCalls){
+		.sandbox_start = start_with_region,
+		.debug_link_read = read_fake_link,
+		.debug_link_check = check_fake_link,
+		.unwind_table_build = build_fake_table,
+	};
 }

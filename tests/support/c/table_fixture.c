@@ -52,6 +52,7 @@ int table_fixture_set_up(void **state)
 {
 	Fixture *fixture = xcalloc(1, sizeof(*fixture));
 
+	fake_table_builder_use();
 	fixture->options.timeout_ns = TIMEOUT_NS;
 	fixture->fds = count_fds();
 	fixture->maps = count_maps();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The child that reads build ids crashes, hangs or lies: elf_identify() is replaced (--wrap) by
- * one that does what the file says if it is no ELF file, in the sandbox.
+ * The child that reads build ids crashes, hangs or lies: in the sandbox a function that does what
+ * the file says, if it is no ELF file, replaces elf_identify().
  */
 #include "elf_identifier.h"
 #include "test_tools.h"
@@ -15,9 +15,6 @@
 #define SELF   "/proc/self/exe"
 #define SOCKET 3 /* the child's end: see sandbox.c */
 
-int __real_elf_identify(int fd, ElfIdentity *ret_identity);
-int __wrap_elf_identify(int fd, ElfIdentity *ret_identity);
-
 static int *volatile nowhere = (int *)16;
 
 /* More segments than there can be. */
@@ -28,7 +25,8 @@ static void claim_much(ElfIdentity *identity)
 	memset(identity->loads.items, 0, identity->loads.count * sizeof(*identity->loads.items));
 }
 
-int __wrap_elf_identify(int fd, ElfIdentity *ret_identity)
+/* An ElfIdentify. */
+static int identify_by_behaviour(int fd, ElfIdentity *ret_identity)
 {
 	char behaviour = '\0';
 
@@ -59,7 +57,7 @@ int __wrap_elf_identify(int fd, ElfIdentity *ret_identity)
 		ret_identity->build_id_len = 21;
 		return 0;
 	default:
-		return __real_elf_identify(fd, ret_identity);
+		return elf_identify(fd, ret_identity);
 	}
 	return 0;
 }
@@ -108,7 +106,7 @@ static void test_next_file_works(void **state)
 	} behaviours[] = {
 		{'c', -EIO}, {'a', -EIO}, {'s', -ETIME}, {'e', -EIO},	 {'h', -ETIME},
 		{'m', -EIO}, {'p', -EIO}, {'b', -EIO},	 {'x', -ENOEXEC} /* text, no behaviour */};
-	ElfIdentifier *identifier = elf_identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new(identify_by_behaviour);
 
 	(void)state;
 	check_self(identifier);
@@ -140,7 +138,7 @@ static double children_cpu_seconds(void)
 /* Many files that take forever do not hold up the recorder for as many times the longest wait. */
 static void test_timeout_ends(void **state)
 {
-	ElfIdentifier *identifier = elf_identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new(identify_by_behaviour);
 	double before = children_cpu_seconds();
 
 	(void)state;
@@ -157,7 +155,7 @@ static void test_timeout_ends(void **state)
  */
 static void test_starved(void **state)
 {
-	ElfIdentifier *identifier = elf_identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new(identify_by_behaviour);
 	_cleanup_free_ char *child = NULL;
 	uint64_t began;
 	pid_t waker;
@@ -181,7 +179,7 @@ static void test_starved(void **state)
 /* Children that never go on: the wall's time that they all together may cost is bounded. */
 static void test_blocked(void **state)
 {
-	ElfIdentifier *identifier = elf_identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new(identify_by_behaviour);
 	uint64_t blocked_ns = 0;
 
 	(void)state;
@@ -205,7 +203,7 @@ static void test_blocked(void **state)
 /* One child reads all files, and is replaced if it is killed. */
 static void test_killed(void **state)
 {
-	ElfIdentifier *identifier = elf_identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new(identify_by_behaviour);
 	_cleanup_free_ char *first = NULL, *second = NULL, *third = NULL;
 
 	(void)state;

@@ -8,11 +8,11 @@
 #include "images.h"
 #include "make_record.h"
 #include "sideband.h"
+#include "sideband_private.h"
 #include "test_tools.h"
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #define CPUS	  2
 #define RING	  (64 * 4096ULL)
@@ -57,27 +57,21 @@ typedef struct World {
 
 static World world;
 
-/* ---- in the place of the kernel and of mapped_files.c
- * ------------------------------------------------
- */
+/* ---- in the place of the kernel and of mapped_files.c ------------------------------------ */
 
-uint64_t __wrap_now_ns(void);
-long __wrap_syscall(long number, ...);
-ssize_t __real_read(int fd, void *to, size_t size);
-ssize_t __wrap_read(int fd, void *to, size_t size);
 int libbpf_num_possible_cpus(void);
 
-uint64_t __wrap_now_ns(void)
+static uint64_t world_now_ns(void)
 {
 	return world.now += NSEC_PER_USEC;
 }
 
-/* perf_event_open: all of a page for the kernel's word, then the ring. */
-long __wrap_syscall(long number, ...)
+/* The kernel's control page comes first, then the ring. */
+static int world_open_event(int cpu)
 {
 	Ring *ring = &world.rings[world.ring_count++];
 
-	assert_int_equal(number, SYS_perf_event_open);
+	assert_int_equal(cpu, world.ring_count - 1);
 	assert_true(world.ring_count <= CPUS);
 	ring->fd = memfd_create("ring", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(ring->fd, 4096 + RING), 0);
@@ -86,7 +80,7 @@ long __wrap_syscall(long number, ...)
 	return ring->fd;
 }
 
-ssize_t __wrap_read(int fd, void *to, size_t size)
+static ssize_t world_read(int fd, void *to, size_t size)
 {
 	for (int i = 0; i < world.ring_count; i++) {
 		uint64_t counts[2] = {};
@@ -102,7 +96,8 @@ ssize_t __wrap_read(int fd, void *to, size_t size)
 		memcpy(to, counts, size);
 		return size;
 	}
-	return __real_read(fd, to, size);
+	fail_msg("no ring has descriptor %d", fd);
+	return -1;
 }
 
 int libbpf_num_possible_cpus(void)
@@ -358,6 +353,7 @@ static int set_up(void **state)
 	(void)state;
 	world = (World){.now = NSEC_PER_SEC};
 	world.images.processes = &world.table;
+	sideband_kernel = (SidebandKernel){world_now_ns, world_open_event, world_read};
 	assert_int_equal(sideband_open(NULL, &world.table, take, NULL, &world.sideband), 0);
 	world.processes[0].is_alive = true;
 	sideband_add_process(world.sideband, FIRST, world.now);

@@ -21,8 +21,7 @@
 
 static uint64_t present_ns;
 
-uint64_t __wrap_now_ns(void);
-uint64_t __wrap_now_ns(void)
+static uint64_t present_clock(void)
 {
 	return present_ns += LOOK_NS;
 }
@@ -48,7 +47,8 @@ static Fixture *prepare(void)
 
 static void begin(Fixture *fixture)
 {
-	FlightRecorderOptions options = {.keep_ns = KEEP_NS, .level = 1, .threads = 1};
+	FlightRecorderOptions options = {
+		.keep_ns = KEEP_NS, .level = 1, .threads = 1, .clock = present_clock};
 	int fd;
 
 	fixture->path = xasprintf("%s/capture", fixture->folder);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Children that crash, hang and lie: object_names_find() is replaced (--wrap) by one that does
- * what the file under its hand says, in the sandbox that the real one has.
+ * Children that crash, hang and lie: symbol_child_find is a function that does what the file under
+ * its hand says, in the sandbox that the real one has.
  */
 #include "object_names.h"
 #include "symbol_child.h"
@@ -314,8 +314,7 @@ static const struct behaviour {
 };
 
 /* The file has the index of the behaviour, as text. Names of the first addresses come before it. */
-int __wrap_object_names_find(const ObjectRequest *request, const ObjectHost *host);
-int __wrap_object_names_find(const ObjectRequest *request, const ObjectHost *host)
+static int find_by_behaviour(const ObjectRequest *request, const ObjectHost *host)
 {
 	char text[16] = "";
 
@@ -470,5 +469,6 @@ int main(void)
 		cmocka_unit_test(test_no_process),
 	};
 
+	symbol_child_find = find_by_behaviour;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

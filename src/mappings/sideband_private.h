@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sideband_private.h - what sideband.c uses of the kernel; the unit test plays the kernel. */
+#ifndef WALLPROF_SIDEBAND_PRIVATE_H
+#define WALLPROF_SIDEBAND_PRIVATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct SidebandKernel {
+	uint64_t (*now_ns)(void);
+	/* Opens the event of a CPU. Returns a descriptor, or -1 with errno. */
+	int (*open_event)(int cpu);
+	ssize_t (*read)(int fd, void *to, size_t size);
+} SidebandKernel;
+
+extern SidebandKernel sideband_kernel;
+
+#endif
