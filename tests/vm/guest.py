@@ -120,7 +120,7 @@ def _watch(machine, beats, seconds):
             return f"CPU {cpu} of the guest has said nothing for {HOPELESS} s"
         if now > end:
             return f"the guest did not end within {seconds} s"
-        time.sleep(0.5)
+        time.sleep(0.5)  # the guest needs the CPUs
     return None
 
 
@@ -133,7 +133,7 @@ def _ask(monitor, machine):
             channel.connect(str(monitor))
             for question in ("info registers -a", "info lapic 0", "info lapic 1", "nmi"):
                 channel.sendall(question.encode() + b"\n")
-                time.sleep(0.5)
+                time.sleep(0.5)  # nothing marks the end of an answer
                 said += channel.recv(1 << 16).decode(errors="replace")
         machine.wait(20)  # the panic that this leads to ends it
     except (OSError, subprocess.TimeoutExpired):

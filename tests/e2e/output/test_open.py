@@ -204,14 +204,14 @@ def test_ends_by_itself(context):
     end = time.monotonic() + 3
     while time.monotonic() < end:
         check_answer(opened.ask(), 200)
-        time.sleep(0.2)
+        time.sleep(0.2)  # requests come more often than the timeout
     check(opened.process.poll() is None, "it ended though it was asked")
     while opened.process.poll() is None and time.monotonic() < end + 20:
         try:
             opened.ask("/")
         except OSError:
             break
-        time.sleep(0.2)
+        time.sleep(0.2)  # requests without the secret, as often as the others
     check(opened.process.wait(timeout=GIVE_UP_S) == 0, "silence is no error")
     check(end + 1 < time.monotonic() < end + 13, "it ended too early, or went on without requests")
 
@@ -225,7 +225,7 @@ def test_slow_reader(context):
         connection.sendall(f"GET {opened.path} HTTP/1.1\r\nHost: 127.0.0.1:{opened.port}\r\nConnection: close\r\n\r\n"
                            .encode())
         got = len(connection.recv(1000))
-        time.sleep(4)
+        time.sleep(4)  # longer than the timeout
         check(opened.process.poll() is None, "it ended while it was read")
         while data := connection.recv(1 << 20):
             got += len(data)
@@ -268,7 +268,9 @@ def test_connection_owner(context):
     wait_until(lambda: not re.search(rf":{opened.port:04X} .* {NOBODY} ", Path("/proc/net/tcp").read_text()),
                "the socket has no owner any more")
     opened.process.send_signal(signal.SIGCONT)
-    time.sleep(0.5)
+    # The client's end is closed, so the server's is in CLOSE_WAIT (8) until it is closed.
+    wait_until(lambda: not re.search(rf":{opened.port:04X} [0-9A-F]+:[0-9A-F]+ 08 ", Path("/proc/net/tcp").read_text()),
+               "the server has closed the connection")
     opened.end()
     said = opened.process.stderr.read()
     check("reading" not in said, f"the user of a closed connection was taken for root: {said}")
@@ -320,7 +322,7 @@ def test_browser(context):
         process = context.start([WALLPROF, "open", *options, path], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, env={**environment, **browser})
         process.stdout.readline()
-        time.sleep(0.5)
+        time.sleep(0.5)  # a browser would be started now
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         check(not children and not seen.exists(), f"a browser all the same: {options} {browser}")
         process.send_signal(signal.SIGINT)

@@ -304,6 +304,37 @@ def test_folder_graph(context):
     expect_failure(check_folder_graph, tree)
 
 
+# ---- tests ---------------------------------------------------------------------------------------------
+
+def sleeps_without_reason(path):
+    """(number, line) of each sleep that no comment on its line or on the line above explains. Sleeps in programs that
+    are recorded, which are strings, are what these programs do."""
+    lines = path.read_text().splitlines()
+    tokens = list(tokenize.generate_tokens(io.StringIO(path.read_text()).readline))
+    comments = {t.start[0] for t in tokens if t.type == tokenize.COMMENT}
+    comments |= {number + 1 for number in comments if lines[number - 1].lstrip().startswith("#")}
+    return [(t.start[0], lines[t.start[0] - 1].strip()) for before, t in zip(tokens, tokens[1:])
+            if t.string == "sleep" and before.string in (".", "import") and t.start[0] not in comments]
+
+
+def check_sleeps(paths):
+    found = [(path, sleeps_without_reason(path)) for path in paths]
+    wrong = [f"{path.name}:{number}: {line}" for path, sleeps in found for number, line in sleeps]
+    check(not wrong, "sleeps where wait_until() would do, or whose reason is not said:\n" + "\n".join(wrong))
+
+
+def test_sleeps(context):
+    """A test waits for a condition, and not for a time, if it can."""
+    check_sleeps([p for folder in ("e2e", "support", "vm", "roots") for p in (ROOT / "tests" / folder).rglob("*.py")])
+    good = context.path("good.py")
+    good.write_text("time.sleep(1)  # the window\n# As long as it runs.\ntime.sleep(\n1)\nX = 'time.sleep(1)'\n")
+    check_sleeps([good])
+    bad = context.path("bad.py")
+    for text in ("time.sleep(1)\n", "from time import sleep\n", "x()  # another line\ntime.sleep(1)\n"):
+        bad.write_text(text)
+        expect_failure(check_sleeps, [bad])
+
+
 # ---- the time of a run ---------------------------------------------------------------------------------
 
 # The phases of a run besides the suites that run alone.

@@ -11,8 +11,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from harness import (SLOWNESS, Recording, Skip, check, check_hidden, expect_failure, host_only, is_long,
-                     needs_command, needs_root, wait_until)
+from harness import (CLOCK_NANOSLEEP, SLOWNESS, Recording, Skip, check, check_hidden, children, current_call,
+                     expect_failure, host_only, is_long, needs_command, needs_root, wait_until, wait_until_asleep)
 
 # Works for a moment every 2 ms, and prints the pauses between these moments every half second.
 HEART = """
@@ -50,6 +50,9 @@ time.sleep(60)
 """
 
 
+FUTEX, FUTEX_WAIT = 202, 0  # the system call, and one of its operations
+
+
 def state_of(pid):
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
@@ -71,7 +74,7 @@ def check_only(recording, tid, reason):
 
 def test_stopped(context):
     target = context.start(["sleep", "60"])
-    time.sleep(0.1)
+    wait_until(lambda: current_call(target.pid)[:1] == [CLOCK_NANOSLEEP], "it sleeps")
     target.send_signal(signal.SIGSTOP)
     wait_until(lambda: state_of(target.pid) == "T", "it is stopped")
     recording = record(context, target.pid)
@@ -95,10 +98,6 @@ def test_over(context):
     recording = record(context, short.pid, "60s")
     check(time.monotonic() - begin < 30, "it did not end with the process")
     check(recording.ledger(short.pid)["reasons"].get("[sleep]", 0) > 0, "it did not sleep")
-
-
-def children(pid):
-    return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def states_of_children(pid):
@@ -143,12 +142,17 @@ def check_holder(report, tid, ns):
     check(reported == {(tid, ns)}, f"the lock is held by {reported}, should be by {tid}, all {ns} ns")
 
 
+def is_in_futex_wait(tid):
+    """As a waiter for a mutex is; Python's own locks use FUTEX_WAIT_BITSET."""
+    call = current_call(tid)
+    return call[:1] == [FUTEX] and call[2] & 127 == FUTEX_WAIT
+
+
 def test_hangs(context):
     """The holder of a lock is known, for a wait that began before the recording."""
     target = context.start([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True)
     holder, waiter = map(int, target.stdout.readline().split())
-    wait_until(lambda: state_of(waiter) == "S", "it waits")
-    time.sleep(0.1 * SLOWNESS)
+    wait_until(lambda: is_in_futex_wait(waiter), "it waits for the mutex")
     for stacks in ("dwarf", "none"):
         output = context.path(f"{stacks}.json.gz")
         context.wallprof("-q", "--keep-capture", "--stacks", stacks, "-o", output, "-p", target.pid, "-d", "300ms")
@@ -174,7 +178,7 @@ def test_while_tables_are_made(context):
     busy = context.start(context.workload("pingpong", rounds=1 << 40), env=environment)
     tasks = Path(f"/proc/{sleeper.pid}/task")
     wait_until(lambda: len(list(tasks.iterdir())) == count + 1, "all threads are there")
-    time.sleep(3 * SLOWNESS)
+    time.sleep(3 * SLOWNESS)  # they begin together, and drift apart by 10 ms in each round
     recording = attach_cold(context, sleeper)
     tids = [int(t.name) for t in tasks.iterdir() if t.name != str(sleeper.pid)]
     check_asleep(recording, tids, "sleeper", count // 10)
@@ -200,9 +204,7 @@ def test_execs(context):
 def test_many_threads(context):
     """1,000 threads that sleep all the time, each with where."""
     target = context.start(context.workload("sleeps", threads=1000, rounds=1, ms=120000))
-    tasks = Path(f"/proc/{target.pid}/task")
-    wait_until(lambda: len(list(tasks.iterdir())) == 1001, "all threads are there")
-    time.sleep(0.5)
+    wait_until_asleep(target.pid, 1000)
     recording = record(context, target.pid, "500ms")
     threads = [t for t in recording.profile.threads if t.name.startswith("sleeper")]
     check(len(threads) == 1000, f"{len(threads)} threads")
@@ -233,8 +235,7 @@ def test_container(context):
     wait_until(lambda: children(outer.pid) and Path(f"/proc/{children(outer.pid)[0]}/comm").read_text() == "sleeps\n",
                "it has begun")
     pid = children(outer.pid)[0]
-    wait_until(lambda: len(list(Path(f"/proc/{pid}/task").iterdir())) == 2, "its thread is there")
-    time.sleep(0.2 * SLOWNESS)
+    wait_until_asleep(pid, 1)
     recording = record(context, pid)
     names = {name for t in recording.profile.threads if t.times for name in t.frames_of(len(t.times) // 2)}
     check({"sleeper", "truth_sleep", "main"} <= names, f"{sorted(names)}")
@@ -262,10 +263,10 @@ class Heart:
             except (FileNotFoundError, ProcessLookupError):
                 return
             self.seen.add((re.search(r"^State:\t(\S)", text, re.M)[1], re.search(r"^TracerPid:\t(\d+)", text, re.M)[1]))
-            time.sleep(0.001)
+            time.sleep(0.001)  # another process would be disturbed if this one took a whole CPU
 
     def take(self):
-        time.sleep(0.6)
+        time.sleep(0.6)  # it prints every half second
         gaps, self.gaps = sorted(self.gaps), []
         return gaps
 
@@ -335,7 +336,7 @@ class Beside:
         self.ran, self.took = children_ran() - before, time.monotonic() - begin
 
     def rest(self, begin):
-        time.sleep(max(begin + self.took - time.monotonic(), 0))
+        time.sleep(max(begin + self.took - time.monotonic(), 0))  # each neighbour has as much time
 
     def turn(self, times):
         neighbours = {"attached to": lambda: self.attach(self.heart.process.pid),
@@ -363,7 +364,7 @@ def test_undisturbed(context):
     needs_command("bpftool")
     heart, other, left = Heart(context), context.start(["sleep", "infinity"]), programs()
     try:
-        time.sleep(2)
+        wait_until(lambda: heart.gaps, "it beats")
         before, beside = heart.belongings(), Beside(context, heart, other)
         turns, times = (10, 20) if is_long() else (2, 1)
         for _ in range(turns):

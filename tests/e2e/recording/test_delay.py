@@ -7,8 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import (MS, SLOWNESS, WALLPROF, Recording, Skip, check, check_timed, expect_failure, needs_root, noise,
-                     noticeable, wait_until)
+from harness import (MS, SLOWNESS, WALLPROF, Recording, Skip, check, check_timed, expect_failure,
+                     needs_root, noise, noticeable, wait_until, wait_until_asleep)
 
 SETUP_NS = 2_000 * MS * SLOWNESS  # finding the threads, and tables for what runs already
 
@@ -41,7 +41,7 @@ def running(context):
 
 def test_attached(context):
     target, output = running(context), context.path("p.json.gz")
-    time.sleep(0.3 * SLOWNESS)
+    wait_until_asleep(target.pid, 3)
     begin = time.monotonic()
     context.wallprof("-q", "--keep-capture", "--delay", "400ms", "-d", "300ms", "-o", output, "-p", target.pid)
     took = time.monotonic() - begin
@@ -59,11 +59,11 @@ def test_signal(context):
     line = recorder.stderr.readline()
     number = re.search(r"kill -USR1 (\d+)", line)
     check(number and int(number[1]) == recorder.pid, f"it says {line!r}")
-    time.sleep(0.3)
+    time.sleep(0.3)  # a recording that does not wait for the signal begins now
     before = time.time_ns()
     recorder.send_signal(signal.SIGUSR1)
     wait_until(lambda: (context.folder / "p.json.gz.capture").exists(), "the recording begins")
-    time.sleep(0.5)
+    time.sleep(0.5)  # the window, which is checked
     recorder.send_signal(signal.SIGINT)
     check(recorder.wait(timeout=context.timeout_s) == 0, recorder.stderr.read())
     recording = Recording(context, output)

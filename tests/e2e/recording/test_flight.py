@@ -68,7 +68,7 @@ def test_signal(context):
                               "-c", f"for i in $(seq {30 * SLOWNESS}); do sleep 0.1; done; echo over >{reported}"],
                              stderr=subprocess.PIPE)
     wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
-    time.sleep(1 * SLOWNESS)
+    time.sleep(1 * SLOWNESS)  # longer than what is kept
     recorder.send_signal(signal.SIGUSR1)
     wait_until(output.exists, "the profile is there")
     check(not reported.exists(), "it waited for the command's end")
@@ -96,9 +96,9 @@ def test_lost_exits(context):
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "--ring-size", "64K", "--flight-recorder",
                               f"{KEEP_MS}ms", "-o", output, "--", "sh", "-c", command], stderr=subprocess.PIPE, text=True)
     wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
-    time.sleep(0.5 * SLOWNESS)
+    time.sleep(0.5 * SLOWNESS)  # it records the programs, which run for twice as long
     recorder.send_signal(signal.SIGSTOP)
-    time.sleep(1 * SLOWNESS)
+    time.sleep(1 * SLOWNESS)  # they end meanwhile
     recorder.send_signal(signal.SIGCONT)
     check(recorder.wait(timeout=context.timeout_s) == 0, f"status {recorder.returncode}: {recorder.stderr.read()}")
     recording = Recording(context, output)
@@ -116,9 +116,9 @@ def noted_samples(context, name, *arguments):
     command = f"sleep {2 * SLOWNESS}; exec {runs}"
     recorder = context.start([WALLPROF, "record", "-q", *arguments, "-o", output, "--", "sh", "-c", command])
     wait_until(output.exists, "the recording begins")
-    time.sleep(1.6 * SLOWNESS)
+    time.sleep(1.6 * SLOWNESS)  # the program is still at rest
     recorder.send_signal(signal.SIGSTOP)
-    time.sleep(0.8 * SLOWNESS)
+    time.sleep(0.8 * SLOWNESS)  # it begins to run meanwhile
     recorder.send_signal(signal.SIGCONT)
     check(recorder.wait(timeout=context.timeout_s) == 0, "it failed")
     notes = read_report(context, output)["notes"]
@@ -153,9 +153,9 @@ def record_on_full_disk(context, disk):
                               str(target.pid)],
                              stderr=subprocess.PIPE, text=True)
     wait_until(output.exists, "the recording begins")
-    time.sleep(2.5 * SLOWNESS)
+    time.sleep(2.5 * SLOWNESS)  # longer than what is kept
     fill(disk / "filler")
-    time.sleep(1 * SLOWNESS)
+    time.sleep(1 * SLOWNESS)  # the recorder writes to the full disk
     recorder.send_signal(signal.SIGINT)
     reported = recorder.communicate(timeout=context.timeout_s)[1]
     check(recorder.returncode == 0, f"status {recorder.returncode}: {reported}")
@@ -196,10 +196,10 @@ def test_bounded(context):
     recorder = context.start([WALLPROF, "-q", "--flight-recorder", "400ms", "-o", context.path("p.json"), "-p",
                               str(target.pid)])
     wait_until(lambda: context.path("p.json.capture").exists(), "the recording begins")
-    time.sleep(1.5 * SLOWNESS)
+    time.sleep(1.5 * SLOWNESS)  # some times as long as what is kept
     segments = Path(f"/proc/{recorder.pid}/fd")
     before = resident(recorder.pid), count_segments(segments)
-    time.sleep(2 * SLOWNESS)
+    time.sleep(2 * SLOWNESS)  # what is kept is replaced some times
     after = resident(recorder.pid), count_segments(segments)
     check(after[0] - before[0] < 8 << 20 and after[1] <= before[1] + 3 <= 16, f"{before}, then {after}")
     recorder.send_signal(signal.SIGINT)

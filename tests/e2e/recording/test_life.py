@@ -180,7 +180,7 @@ def record_flood(context, count, pace, ms, libraries, stopped):
     gate.touch()
     wait_until(lambda: said("mapped"), "all is mapped")
     if stopped:
-        time.sleep(0.2)
+        time.sleep(0.2)  # so long the recorder misses what happens
         process.send_signal(signal.SIGCONT)
     check(process.wait(timeout=GIVE_UP_S) == 0, "wallprof failed")
     return Profile.load(output), Announcements(reported)

@@ -17,9 +17,9 @@ def record_with_loss(context):
                              "--", *context.workload("pingpong", truth=truth, rounds=fewer(150000))],
                             cwd=context.folder)
     wait_until(lambda: context.path("p.json.gz.capture").exists(), "the capture is there")
-    time.sleep(0.05 + context.random.random() * 0.1)
+    time.sleep(0.05 + context.random.random() * 0.1)  # the loss begins at any moment of the run
     process.send_signal(signal.SIGSTOP)
-    time.sleep(0.2 * SLOWNESS)
+    time.sleep(0.2 * SLOWNESS)  # the rings fill
     process.send_signal(signal.SIGCONT)
     check(process.wait(timeout=GIVE_UP_S) == 0, "wallprof failed")
     return Recording(context, output, truth)
@@ -112,7 +112,7 @@ def test_cpu_comes_back(context):
     wait_until(lambda: Path(f"{output}.capture").exists(), "the recording has begun")
     try:
         for online in ("0", "1"):
-            time.sleep(3)
+            time.sleep(3)  # the recorder looks at the CPUs once in a while
             CPU.write_text(online)
     finally:
         CPU.write_text("1")

@@ -5,13 +5,13 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness import (BUILD, GIVE_UP_S, MS, ROOT, WALLPROF, Profile, check, check_hidden, check_timed, expect_failure,
-                     needs_command, needs_root, noise, wait_until)
+from harness import (BUILD, GIVE_UP_S, MS, ROOT, WALLPROF, Profile, check, check_hidden,
+                     check_timed, expect_failure, needs_command, needs_root, noise, wait_until,
+                     wait_until_asleep)
 
 UNTIMED = True
 USER = 65534
@@ -101,7 +101,7 @@ def record_with_capabilities(context, place):
     owners = {path.name: path.stat().st_uid for path in place.folder.iterdir() if path.name.startswith("p.json")}
     check(owners and set(owners.values()) == {USER}, f"whose files are {owners}?")
     target = context.start(context.workload("sleeps", threads=2, rounds=1, ms=60000))
-    time.sleep(0.3)
+    wait_until_asleep(target.pid, 2)
     place.record(NEEDED, "-p", target.pid, "-d", "300ms")
     check_recording(place, {"threads": []}, "truth_sleep")
     check_timed("the window", place.report()["window_ns"], 300 * MS, 0.02, noise(300 * MS))

@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 from capture_reader import META, records
-from harness import (GIVE_UP_S, MS, SLOWNESS, WALLPROF, Profile, Recording, Skip, TimingFailure, alive, check,
-                     check_close, check_timed, expect_failure, needs_command, needs_root, noticeable, read_report,
-                     wait_until)
+from harness import (GIVE_UP_S, MS, SLOWNESS, WALLPROF, Profile, Recording, Skip, TimingFailure,
+                     alive, check, check_close, check_timed, children, expect_failure,
+                     needs_command, needs_root, noticeable, read_report, wait_until,
+                     wait_until_asleep)
 
 
 def tids_of(pid):
@@ -48,8 +49,7 @@ def attach(context, pid, duration_ms, *arguments):
 def sleepers(context, threads=4, ms=60000 * SLOWNESS):
     process = context.start(context.workload("sleeps", truth=context.path("truth.json"),
                                              threads=threads, rounds=1, ms=ms))
-    wait_until(lambda: len(tids_of(process.pid)) == threads + 1, "the workload has its threads")
-    time.sleep(0.05)
+    wait_until_asleep(process.pid, threads)
     return process
 
 
@@ -58,8 +58,9 @@ def test_idle_redis(context):
     socket = context.path("redis.sock")
     server = context.start(["redis-server", "--port", "0", "--unixsocket", str(socket), "--save",
                             "", "--dir", str(context.folder)], stdout=subprocess.DEVNULL)
-    wait_until(socket.exists, "redis-server answers")
-    time.sleep(0.3)
+    # It answers when all its threads exist.
+    wait_until(lambda: subprocess.run(["redis-cli", "-s", socket, "ping"], capture_output=True).returncode == 0,
+               "redis-server answers")
     tids = tids_of(server.pid)
     check(len(tids) > 2, "redis-server has too few threads to be a test")
     recording = attach(context, server.pid, 1000)
@@ -106,7 +107,7 @@ def test_interrupt_ends_attaching(context):
     output = context.path("p.json.gz")
     wallprof = context.start([WALLPROF, "-q", "-o", output, "-p", str(process.pid)])
     wait_until(context.path("p.json.gz.capture").exists, "the capture is there")
-    time.sleep(0.5)
+    time.sleep(0.5)  # the window, whose length is checked
     wallprof.send_signal(signal.SIGINT)
     check(wallprof.wait(timeout=GIVE_UP_S) == 0, f"status {wallprof.returncode}")
     for tid in tids_of(process.pid):
@@ -120,8 +121,8 @@ def test_interrupt_goes_to_the_command(context):
     wallprof = context.start([WALLPROF, "-q", "-o", output, "--",
                               *context.workload("sleeps", ms=60000, rounds=1)],
                              start_new_session=True)
-    wait_until(context.path("p.json.gz.capture").exists, "the capture is there")
-    time.sleep(0.5)
+    wait_until(lambda: any(Path(f"/proc/{pid}/comm").read_text() == "sleeps\n" and len(tids_of(pid)) == 2
+                           for pid in children(wallprof.pid)), "the command has its thread")
     os.killpg(wallprof.pid, signal.SIGINT)
     check(wallprof.wait(timeout=GIVE_UP_S) == 128 + signal.SIGINT, f"status {wallprof.returncode}")
     check(len(Profile.load(output).threads) >= 2, "a thread is missing")
@@ -162,9 +163,9 @@ def interrupt_twice(context, ms):
     """A command that does not care, at rest for so long before the first one. Returns its profile."""
     output = context.path(f"{ms}.json.gz")
     recorder = begin_sleeping(context, output)
-    time.sleep(ms / 1000)
+    time.sleep(ms / 1000)  # the rest, which is checked
     os.killpg(recorder.pid, signal.SIGINT)
-    time.sleep(context.random.random() * 0.02)
+    time.sleep(context.random.random() * 0.02)  # at any moment of the handling of the first one
     os.killpg(recorder.pid, signal.SIGINT)
     status, said = end_group(recorder)
     check(status == 130, f"status {status}: {said}")
@@ -192,7 +193,7 @@ def test_request_of_several_signals(context):
         recorder = begin_sleeping(context, output, ignored=())
         recorder.send_signal(signal.SIGTERM)
         for again in context.random.sample(SIGNALS, 2):
-            time.sleep(gap_s)
+            time.sleep(gap_s)  # what distinguishes the three runs
             os.killpg(recorder.pid, again)
         status, said = end_group(recorder)
         check(status > 128 and "wallprof" not in said, f"{gap_s} s between them: status {status}: {said}")
@@ -213,7 +214,7 @@ def test_second_request(context):
         os.killpg(recorder.pid, again)
     if time.monotonic() - begin >= REQUEST_S:
         raise TimingFailure(f"it took more than {REQUEST_S} s until the recording was over")
-    time.sleep(REQUEST_S + 0.1)
+    time.sleep(REQUEST_S + 0.1)  # the next signal is another request
     check(recorder.poll() is None, "several signals within half a second were two requests")
     recorder.send_signal(signal.SIGINT)
     status, said = end_group(recorder)
@@ -235,7 +236,7 @@ def test_sent_to_the_flight_recorder(context):
     recorder.send_signal(signal.SIGUSR1)
     wait_until(lambda: handles_interrupts(recorder), "the recording is over")
     recorder.send_signal(signal.SIGINT)
-    time.sleep(0.1)
+    time.sleep(0.1)  # it would end now
     check(recorder.poll() is None, "the first interrupt has given up the profile")
     check(json.loads(pipe.read_text())["threads"], "there is no thread")
     check(recorder.wait(timeout=GIVE_UP_S) == 0, f"status {recorder.returncode}")
@@ -289,7 +290,7 @@ def test_killed_recorder(context):
                                   *context.workload("convoy", rounds=1000, hold_ms=2)],
                                  stdout=subprocess.DEVNULL, start_new_session=True)
         wait_until(lambda: has_workload(context, capture), "the workload is in the capture")
-        time.sleep(context.random.random())
+        time.sleep(context.random.random())  # any moment
         wallprof.kill()
         wallprof.wait()
         try:

@@ -9,8 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import cgroups
-from harness import (MS, SLOWNESS, WALLPROF, Recording, Skip, check, check_close, check_hidden, check_timed,
-                     expect_failure, host_only, needs_root, noise, wait_until)
+from harness import (MS, SLOWNESS, WALLPROF, Recording, Skip, check, check_close, check_hidden,
+                     check_timed, expect_failure, host_only, needs_root, noise, wait_until,
+                     wait_until_asleep)
 
 # Bound to a CPU, it computes for so many ms of its own CPU time at each SIGUSR1, and says how much it was.
 SPINNER = """
@@ -216,8 +217,7 @@ def test_sleeps_through(context):
     """A thread that sleeps all the time has its stack."""
     target = context.start(context.workload("sleeps", threads=3, rounds=1, ms=60000))
     tasks = Path(f"/proc/{target.pid}/task")
-    wait_until(lambda: len(list(tasks.iterdir())) == 4, "all threads are there")
-    time.sleep(0.2 * SLOWNESS)
+    wait_until_asleep(target.pid, 3)
     for _ in range(3 if SLOWNESS == 1 else 1):
         recording = record_system(context, "-p", target.pid, "-d", "200ms")
         for tid in (int(t.name) for t in tasks.iterdir()):
@@ -246,7 +246,7 @@ def test_cgroup(context):
         helper = context.start(["sh", "-c", f"kill -USR1 {inside.pid} {enters.pid} {outside.pid};"
                                 f"sh -c 'echo $$ >{group}/cgroup.procs; sh -c \"exit 0\"; sleep 0.1'; exit 0"])
         helper.wait()
-        time.sleep(0.3 * SLOWNESS)
+        time.sleep(0.3 * SLOWNESS)  # the spinners run, recorded or not
         recorder.send_signal(signal.SIGINT)
         check(recorder.wait(timeout=context.timeout_s) == 0, "it failed")
         recording = Recording(context, output)

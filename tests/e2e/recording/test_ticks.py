@@ -10,7 +10,8 @@ import time
 
 import cgroups
 from capture_reader import records
-from harness import (IN_GUEST, MS, WALLPROF, Skip, check, check_timed, expect_failure, host_only, noticeable)
+from harness import (IN_GUEST, MS, WALLPROF, Skip, check, check_timed, expect_failure, host_only,
+                     noticeable, wait_until)
 
 SAMPLE = 16
 PERIOD_NS = 1_000_000_000 // 999
@@ -123,12 +124,9 @@ def test_joined(context):
         left.callback(context.close, True)
         recorder = context.start([WALLPROF, "record", "-q", "-o", capture, "--cgroup", group, "-d",
                                   f"{enters_ms + stays_ms + 1000}ms"])
-        deadline = time.monotonic() + context.timeout_s
-        while not capture.exists():
-            check(time.monotonic() < deadline and recorder.poll() is None, "the recording did not begin")
-            time.sleep(0.01)
+        wait_until(lambda: capture.exists() or recorder.poll() is not None, "the recording begins")
         target = context.start(context.workload("roam", truth=truth, ms=enters_ms + stays_ms, stays=1))
-        time.sleep(enters_ms / 1000)
+        time.sleep(enters_ms / 1000)  # the time outside the group, which the check compares
         (group / "cgroup.procs").write_text(str(target.pid))
         joined = time.monotonic_ns()
         check(target.wait(timeout=context.timeout_s) == 0, "the target failed")

@@ -4,10 +4,10 @@ import json
 import os
 import re
 import subprocess
-import time
 from pathlib import Path
 
-from harness import (WALLPROF, check, expect_failure, host_only, needs_command, needs_root, wait_until)
+from harness import (WALLPROF, check, expect_failure, host_only, needs_command, needs_root,
+                     wait_until)
 
 BPFTOOL = "/usr/sbin/bpftool"
 # The memory that the walk reads for each frame, without the calls of helpers in between.
@@ -128,15 +128,15 @@ def test_nothing_is_left_of_processes(context):
     """Processes that were forked, executed and ended leave nothing in the BPF maps."""
     needs_root()
     rounds = context.random.randint(50, 100)
-    script = f'read go; for i in $(seq {rounds}); do /bin/true; (:); done; read go; exec sleep 100'
-    shell = context.start(["sh", "-c", script], stdin=subprocess.PIPE)
+    script = f'read go; for i in $(seq {rounds}); do /bin/true; (:); done; echo over; read go; exec sleep 100'
+    shell = context.start(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     sleeper = context.start(["sleep", "100"])
     recorder = recorder_of(context, "-p", f"{shell.pid},{sleeper.pid}")
     wait_until(lambda: len(tgids_in(recorder)) == 2, "both are known")
     shell.stdin.write(b"go\n")
     shell.stdin.flush()
-    time.sleep(2)
-    check_processes(recorder, {shell.pid, sleeper.pid})
+    check(shell.stdout.readline() == b"over\n", "the shell has ended")
+    wait_until(lambda: tgids_in(recorder) == {shell.pid, sleeper.pid}, "only they are left")
     shell.kill()
     shell.wait()
     wait_until(lambda: tgids_in(recorder) == {sleeper.pid}, "the shell's entry goes")

@@ -4,11 +4,10 @@ import copy
 import json
 import re
 import signal
-import time
 from pathlib import Path
 
-from harness import (GIVE_UP_S, MS, WALLPROF, Failure, Profile, Recording, Skip, check, check_close, count_repeated,
-                     expect_failure, needs_root, wait_until)
+from harness import (GIVE_UP_S, MS, WALLPROF, Profile, Recording, Skip, check, check_close,
+                     count_repeated, expect_failure, needs_root, wait_until)
 
 HOST_ONLY = "the parts are made of switches, which other suites hold to account on every kernel"
 UNTIMED = True  # a task's part is held against that task's own clock, with room for what preempts it
@@ -128,12 +127,11 @@ def test_command(context):
 
 def thread_called(pid, name):
     """The number of a thread of a process, once it has that name."""
-    for _ in range(500):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            if task.joinpath("comm").read_text().strip() == name:
-                return int(task.name)
-        time.sleep(0.01)
-    raise Failure(f"no thread {name}")
+    def found():
+        return [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()
+                if task.joinpath("comm").read_text().strip() == name]
+    wait_until(found, f"there is a thread {name}")
+    return found()[0]
 
 
 QUIET_MS = 1500  # before the victim waits

@@ -67,7 +67,7 @@ def attach_to_jobs(context):
     process = context.start(context.workload("jobs", truth=truth, **options))
     wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) == 2 * options["threads"] + 4,
                "the workload has its threads")
-    time.sleep(0.1)
+    time.sleep(0.1)  # the sessions are at work
     context.wallprof("-q", "--keep-capture", "-o", output, "-p", process.pid, "-d", f"{800 * SLOWNESS}ms")
     process.wait(60 * SLOWNESS)
     recording = Recording(context, output, truth)

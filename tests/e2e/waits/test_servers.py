@@ -40,6 +40,7 @@ function next(round) {
   });
 }
 process.stdin.on('data', () => { before = performance.eventLoopUtilization(); next(0); });
+console.log('ready');
 """
 JAVA = """
 import java.lang.management.*;
@@ -51,6 +52,7 @@ public class Pool {
     bean.setThreadContentionMonitoringEnabled(true);
     ThreadPoolExecutor pool = new ThreadPoolExecutor(3, 3, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
     pool.prestartAllCoreThreads();
+    System.out.println("ready");
     while (System.in.read() > 0) {
       for (int i = 0; i < 45; i++) {
         pool.submit(() -> { synchronized (lock) { try { Thread.sleep(12); } catch (InterruptedException e) { } } });
@@ -219,7 +221,7 @@ class Postgres(Server):
         while any(waiter.is_alive() for waiter in waiters):
             self.sample(counts)
             samples += 1
-            time.sleep(0.008)
+            time.sleep(0.008)  # the time between two samples
         each_ns = (time.monotonic_ns() - begin) / samples
         return {"lock": counts.get((False, "Lock"), 0) * each_ns}
 
@@ -323,7 +325,7 @@ class Redis(Server):
         before = self.cpu_ns()
         run(self.benchmark)
         run(self.client + ["bgrewriteaof"])
-        time.sleep(0.3)
+        wait_until(lambda: "aof_rewrite_in_progress:0" in run(self.client + ["info", "persistence"]), "the file is rewritten")
         return {"cpu": self.cpu_ns() - before}
 
     def check(self, recording, own):
@@ -358,7 +360,7 @@ class Nginx(Server):
     def load(self):
         for _ in range(8):
             run(self.get + ["-o", "/dev/null", "http://x/file"] * 10)
-            time.sleep(0.02)
+            time.sleep(0.02)  # the server is idle
         times = (self.folder / "times").read_text().split()
         check(len(times) == 80, f"{len(times)} requests, should be 80")
         # Times are rounded to milliseconds.
@@ -384,7 +386,7 @@ class Node(Server):
     def begin(self):
         self.process = self.node = self.talk(["node", "-e", NODE])
         wait_until(lambda: len(os.listdir(f"/proc/{self.node.pid}/task")) > 5, "node has its threads")
-        time.sleep(0.2)
+        check(self.node.stdout.readline() == "ready\n", "node has ended")
         return self.node.pid
 
     def load(self):
@@ -416,7 +418,7 @@ class Java(Server):
         version = re.search(r"[\d.]+", run(["javac", "-version"]))[0]
         self.process = self.java = self.talk(["java", "-Xshare:auto", "-cp", made_once(f"java-{version}-{zlib.crc32(JAVA.encode()):08x}", make), "Pool"])
         wait_until(lambda: self.thread_names().count("pool-1-thread-") == 3, "the pool is there")
-        time.sleep(0.1)
+        check(self.java.stdout.readline() == "ready\n", "java has ended")
         return self.java.pid
 
     def thread_names(self):

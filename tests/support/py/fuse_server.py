@@ -37,7 +37,7 @@ def answer_to(opcode, node, body, size, delay_s):
         return struct.pack("<QII", 0, 0, 0)
     if opcode == READ:
         _, offset, length = struct.unpack_from("<QQI", body)
-        time.sleep(delay_s)
+        time.sleep(delay_s)  # the wait that is recorded
         return bytes(max(min(length, size - offset), 0))
     return ENOSYS
 

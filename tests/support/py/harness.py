@@ -28,6 +28,7 @@ BUILD = ROOT / "build"
 WALLPROF = BUILD / "wallprof"
 WORKLOADS = BUILD / "tests" / "workloads"
 MS = 1_000_000
+CLOCK_NANOSLEEP = 230  # the system call
 CRITICAL_PATH = "Critical path"
 STATES = ("running", "runnable", "blocked", "unknown")
 
@@ -662,7 +663,27 @@ def wait_until(condition, what):
     end = time.monotonic() + GIVE_UP_S
     while not condition():
         check(time.monotonic() < end, f"gave up waiting until {what}")
-        time.sleep(0.01)
+        time.sleep(0.01)  # most conditions cost a look into /proc
+
+
+def children(pid):
+    return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def current_call(tid):
+    """The number and the arguments of the system call that a thread is in; [] if it is in none, or has ended."""
+    try:
+        words = Path(f"/proc/{tid}/syscall").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(word, 0) for word in words] if words and words[0].isdigit() else []
+
+
+def wait_until_asleep(pid, threads):
+    """Until that many threads, besides the main thread, are in clock_nanosleep()."""
+    tasks = Path(f"/proc/{pid}/task")
+    wait_until(lambda: sum(current_call(task.name)[:1] == [CLOCK_NANOSLEEP] for task in tasks.iterdir()
+                           if task.name != str(pid)) == threads, f"{threads} threads sleep")
 
 
 def alive(pid):

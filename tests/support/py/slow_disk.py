@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -116,10 +115,11 @@ class Limited(SlowDisk):
     def lets_nothing_through(self):
         """Returns whether a process in the group cannot read one block from the disk within 5 s."""
         reading = self.context.start(["dd", f"if={self.path}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"])
-        end = time.monotonic() + 5
-        while reading.poll() is None and time.monotonic() < end:
-            time.sleep(0.05)
-        return reading.poll() is None
+        try:
+            reading.wait(5)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
 
 
 class LittleDirty:

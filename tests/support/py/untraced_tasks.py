@@ -41,7 +41,7 @@ def trace_switches(tracefs, seconds):
     try:
         (instance / "buffer_size_kb").write_text("8192")
         (instance / "events/sched/sched_switch/enable").write_text("1")
-        time.sleep(seconds)
+        time.sleep(seconds)  # the window of the trace
         (instance / "tracing_on").write_text("0")
         return (instance / "trace").read_text(errors="replace").splitlines()
     finally:
