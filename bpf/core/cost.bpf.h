@@ -33,7 +33,7 @@ static __always_inline void cost_add(u64 begin_ns)
 		account->own_run_ns += bpf_ktime_get_ns() - begin_ns + clock_ns;
 }
 
-/* The same for on_switch. */
+/* Does the same for on_switch. */
 static __always_inline void cost_of_switch(u64 begin_ns)
 {
 	struct cpu_account *account = cpu_account();

@@ -314,9 +314,9 @@ extern struct copies_map copies SEC(".maps");
 /* ---- targets ------------------------------------------------------------------ */
 
 /*
- * A bitmap over tgids (with setting_threads, over tids). The test is two loads without a helper
- * call, so a switch between two non-targets costs next to nothing. A reused id passes through
- * sched_wakeup_new, which sets or clears its bit.
+ * Looks into a bitmap over tgids (with setting_threads, over tids). The test is two loads without a
+ * helper call, so a switch between two non-targets costs next to nothing. A reused id passes
+ * through sched_wakeup_new, which sets or clears its bit.
  */
 static __always_inline bool is_target_id(u32 id)
 {
@@ -402,7 +402,7 @@ static __always_inline int emit_and(u64 wake, void *ring, struct record *record,
 	return error;
 }
 
-/* The same without a wake-up: the recorder drains periodically. */
+/* Sends without a wake-up: the recorder drains periodically. */
 static __always_inline int emit(void *ring, struct record *record, u32 len)
 {
 	return emit_and(BPF_RB_NO_WAKEUP, ring, record, len);

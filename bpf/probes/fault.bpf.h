@@ -47,7 +47,7 @@ static __always_inline void fault_emit(void *ctx, struct rec_fault *record,
 	emit(&bulk_ring, &record->h, sizeof(*record));
 }
 
-/* fault.bpf.c */
+/* fault.bpf.c defines it. */
 extern int fault_emit_sleep(void);
 
 /* The thread is being switched out and blocks. */

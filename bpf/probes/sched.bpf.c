@@ -64,7 +64,7 @@ static __always_inline u64 ring_file(struct task_struct *worker)
 	return work ? (u64)BPF_CORE_READ((struct io_kiocb *)request, file) : 0;
 }
 
-/* The open file that a blocked thread waits for; 0 = none. */
+/* Returns the open file that a blocked thread waits for; 0 = none. */
 static __always_inline u64 switch_file(struct task_struct *prev, s32 fd)
 {
 	if (prev->flags & PF_IO_WORKER)
@@ -205,7 +205,7 @@ static __noinline int emit_exit(struct task_struct *task, u64 ns)
 	return 0;
 }
 
-/* The final switch-out. Only now are the kernel's accounts of the thread exact. */
+/* Reports the final switch-out. Only now are the kernel's accounts of the thread exact. */
 static __noinline int emit_end(struct task_struct *task, u64 ns)
 {
 	emit_stats(task, ns);

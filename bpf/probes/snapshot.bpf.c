@@ -225,8 +225,9 @@ static __always_inline u64 sleeping_user_stack(struct task_struct *task)
 }
 
 /*
- * Like switch_call() and switch_object() of sched.bpf.c, for a task that sleeps. This function and
- * the next ones are not inlined, because their variables would be on the stack during other calls.
+ * Does what switch_call() and switch_object() of sched.bpf.c do, for a task that sleeps. This
+ * function and the next ones are not inlined, because their variables would be on the stack during
+ * other calls.
  */
 static __noinline int snapshot_call(struct task_struct *task, struct rec_snapshot *record)
 {

@@ -75,7 +75,7 @@ static __always_inline void measure_clock_ns(void)
 		clock_ns = CLOCK_MAX_NS;
 }
 
-/* Run by wallprof on its own process. */
+/* wallprof runs it on its own process. */
 SEC("iter/task")
 int init_own_ids(struct bpf_iter__task *ctx)
 {
@@ -100,7 +100,7 @@ int mark_target(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* The same for the one process that wallprof launched. */
+/* Marks the one process that wallprof launched. */
 SEC("iter/task")
 int mark_command(struct bpf_iter__task *ctx)
 {

@@ -27,8 +27,8 @@ static __always_inline union unwind_cell *cell_at(u32 index)
 }
 
 /*
- * All ones if a <= b, both below 2^63. There is no branch, because the verifier would follow both
- * sides.
+ * Returns all ones if a <= b, both below 2^63. There is no branch, because the verifier would
+ * follow both sides.
  */
 static __always_inline u64 at_most(u64 a, u64 b)
 {

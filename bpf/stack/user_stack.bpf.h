@@ -129,7 +129,7 @@ static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
 	return id;
 }
 
-/* The kernel stack at a tracepoint; ctx lies on that stack. */
+/* Takes the kernel stack at a tracepoint; ctx lies on that stack. */
 static __always_inline u64 kernel_stack(void *ctx, u64 ns)
 {
 	struct stack_slot *slot = slot_acquire_accounted(ns);
@@ -192,8 +192,8 @@ static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_
 }
 
 /*
- * The user stack of the current task. The seed makes the id specific to the process image: after
- * exec the same addresses mean something else, so the stack must be sent again.
+ * Takes the user stack of the current task. The seed makes the id specific to the process image:
+ * after exec the same addresses mean something else, so the stack must be sent again.
  */
 static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool in_syscall, u64 ns)
 {

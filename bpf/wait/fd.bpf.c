@@ -101,7 +101,7 @@ static __always_inline bool is_anonymous(struct file *file)
 }
 
 /*
- * Majors from uapi linux/major.h, and those without a name there; MINOR_BITS as in the kernel's
+ * The majors are from uapi linux/major.h, or have no name there. MINOR_BITS is as in the kernel's
  * dev_t.
  */
 #define MINOR_BITS	  20
@@ -144,8 +144,8 @@ static __always_inline int kind_of(struct file *file)
 }
 
 /*
- * The identity of an epoll, eventfd, … descriptor, all of which share one inode. It may be reused
- * for another file after this one is closed.
+ * Returns the identity of an epoll, eventfd, … descriptor, all of which share one inode. It may be
+ * reused for another file after this one is closed.
  */
 static __always_inline u64 anonymous_number(struct file *file, u64 address)
 {

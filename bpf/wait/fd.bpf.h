@@ -19,14 +19,14 @@ struct object_key {
 extern u64 fd_file(u64 files, u32 fd);
 /* Returns the enum fd_kind of a descriptor. */
 extern int fd_kind(u64 files, u32 fd);
-/* Which of its two descriptors a splice waits for, and whether it writes to that one. */
+/* Returns which of its two descriptors a splice waits for, and whether it writes to that one. */
 extern u64 fd_spliced(u64 files, u32 from, u32 to);
 #define FD_SPLICED(fd, to)     ((u64)(to) << 32 | (u32)(fd))
 #define FD_SPLICED_FD(spliced) ((s32)(spliced))
 #define FD_SPLICED_TO(spliced) ((u8)((spliced) >> 32))
 /*
- * FD_POLLED() for a poll's list; see struct poll_scan. One function returns all three values,
- * because the verifier would follow each branch that they depend on through the rest of the
+ * Returns FD_POLLED() for a poll's list; see struct poll_scan. One function returns all three
+ * values, because the verifier would follow each branch that they depend on through the rest of the
  * program.
  */
 extern u64 fd_polled(u32 listed, u32 skipped, u32 kinds, u32 fd);
@@ -35,11 +35,12 @@ extern u64 fd_polled(u32 listed, u32 skipped, u32 kinds, u32 fd);
 #define FD_POLLED_KIND(polled)	   ((u8)((polled) >> 8))
 #define FD_POLLED_FD(polled)	   ((s32)((polled) >> 32)) /* -1 unless it is the only one */
 extern int fd_file_kind(u64 file, struct object_key *ret_key);
-/* The real file that an overlay's file is read from and written to; any other file itself. */
+/* Returns the real file that an overlay's file is read from and written to; any other file itself.
+ */
 extern u64 fd_real_file(u64 file);
-/* The address of the path (struct path) by which programs know an open file. */
+/* Returns the address of the path (struct path) by which programs know an open file. */
 extern u64 fd_path(u64 file);
-/* FD_WATCHES() for an epoll descriptor. */
+/* Returns FD_WATCHES() for an epoll descriptor. */
 extern int fd_watches(u64 files, u32 fd);
 
 /*

@@ -203,7 +203,7 @@ static __always_inline u32 count_bits(u64 word)
 
 #define SELECT_WORDS 4 /* descriptors below 256; programs with more descriptors use poll */
 
-/* The bits of a word that stand for descriptors below limit. */
+/* Returns the bits of a word that stand for descriptors below limit. */
 static __always_inline u64 select_mask(u32 limit, u32 word)
 {
 	u32 left = limit > word * 64 ? limit - word * 64 : 0;
@@ -334,7 +334,7 @@ static __always_inline u64 lock_owner_address(const struct syscall_info *info)
 	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 ? info->args[0] : 0;
 }
 
-/* For the current task. */
+/* Reads the owner of the lock that the current task waits for. */
 static __always_inline void lock_info(struct syscall_info *info)
 {
 	u64 address = lock_owner_address(info);

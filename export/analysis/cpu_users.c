@@ -61,8 +61,8 @@ static void drop_threads(const Timeline *timeline, ProvenCpu *cpu)
 }
 
 /*
- * Without the switches of all CPUs: the times in which recorded threads ran, and those in which
- * other tasks provably ran.
+ * Adds, without the switches of all CPUs, the times in which recorded threads ran, and those in
+ * which other tasks provably ran.
  */
 static void index_threads(Timeline *timeline)
 {

@@ -130,7 +130,7 @@ static void emit_delay(const FieldSink *sink, const Thread *thread, size_t wait)
 		emit_ns(sink, "runq", delay);
 }
 
-/* The time for which a cgroup's limit held it back. */
+/* Writes the time for which a cgroup's limit held it back. */
 static void emit_held(const FieldSink *sink, const Request *request)
 {
 	if (request->held_ns > 0)
@@ -143,7 +143,7 @@ static void emit_on_device(const FieldSink *sink, const Request *request)
 		emit_ns(sink, "onDevice", request_device_ns(request));
 }
 
-/* The request that a wait for a disk waited for; NULL: unknown. */
+/* Writes, and returns, the request that a wait for a disk waited for; NULL: unknown. */
 static const Request *emit_wait_request(const FieldSink *sink, const Thread *thread, size_t wait)
 {
 	uint32_t number = thread_wait_request(thread, wait);

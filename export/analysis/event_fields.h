@@ -43,7 +43,7 @@ void event_fields_wait(const FieldSink *sink, const Thread *thread, size_t i);
 /* Writes the fields of interval i, of STATE_UNKNOWN: why the state is unknown. */
 void event_fields_unknown(const FieldSink *sink, const Thread *thread, size_t i);
 
-/* fault: one of the thread's. */
+/* The fault is one of the thread's. */
 void event_fields_fault(const FieldSink *sink, const Thread *thread, const Fault *fault);
 
 void event_fields_request(const FieldSink *sink, const Request *request);

@@ -15,8 +15,8 @@ typedef struct LoadCounters {
 	size_t count;
 	uint64_t *runnable_ns, *running_ns; /* by bucket, summed over all threads */
 	/*
-	 * Of all requests of all devices except parts of other requests: bytes by the time of
-	 * completion, and the time in flight.
+	 * These are of all requests of all devices except parts of other requests: bytes by the
+	 * time of completion, and the time in flight.
 	 */
 	uint64_t *read_bytes, *written_bytes, *in_flight_ns;
 } LoadCounters;

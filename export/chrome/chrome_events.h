@@ -34,7 +34,7 @@ typedef struct Chrome {
 /* Begins an event with the members that all have; the caller ends the object. */
 void chrome_begin(Chrome *chrome, const char *phase, const char *name, uint32_t pid, uint32_t tid);
 void chrome_begin_of(Chrome *chrome, const char *phase, const char *name, const Thread *thread);
-/* The member "ts"; ns: on the timeline's clock. */
+/* Writes the member "ts"; ns is on the timeline's clock. */
 void chrome_key_time(Chrome *chrome, uint64_t ns);
 /* Begins the object "data" in "args", in which the viewers show the fields of an event. */
 void chrome_begin_data(Chrome *chrome);

@@ -154,7 +154,7 @@ static void write_slice(Chrome *chrome, const Thread *thread, const Slice *slice
 	json_end_object(json);
 }
 
-/* As Linux's tools write them: Perfetto recognizes these. */
+/* They are as Linux's tools write them: Perfetto recognizes these. */
 static const char *sleep_name(enum sleep_state sleep)
 {
 	static const char *const names[] = {
@@ -165,7 +165,7 @@ static const char *sleep_name(enum sleep_state sleep)
 	return names[sleep];
 }
 
-/* NULL: unknown. */
+/* Returns NULL if the state is unknown. */
 static const char *state_name(const Interval *interval)
 {
 	switch (interval->state) {

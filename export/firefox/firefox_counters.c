@@ -15,7 +15,7 @@ static void write_times(Json *json, const LoadCounters *counters)
 	json_end_array(json);
 }
 
-/* Thousandths, exact. */
+/* Writes exact thousandths. */
 static void json_thousandths(Json *json, int64_t value)
 {
 	char *p = json_value(json, FORMAT_MAX);
@@ -46,7 +46,7 @@ static void write_level(Json *json, const LoadCounters *counters, const uint64_t
 	json_end_array(json);
 }
 
-/* Milliseconds of CPU time per bucket: the viewer divides by the bucket's width. */
+/* Writes milliseconds of CPU time per bucket: the viewer divides by the bucket's width. */
 static void write_usage(Json *json, const LoadCounters *counters, const uint64_t *sums)
 {
 	json_key_array(json, "count");

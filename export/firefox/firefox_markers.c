@@ -44,7 +44,7 @@ typedef struct Marker {
 	uint64_t start_ns, end_ns;
 	const Thread *thread; /* not for MARKER_LOSS and MARKER_REQUEST */
 	/*
-	 * Of the interval, the fault, the request or the loss; for MARKER_PATH of the first
+	 * It is of the interval, the fault, the request or the loss; for MARKER_PATH of the first
 	 * interval of one owner.
 	 */
 	size_t index;

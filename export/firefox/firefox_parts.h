@@ -41,22 +41,22 @@ typedef struct Profile {
 	MarkerPlan markers;
 } Profile;
 
-/* firefox_meta.c: the member "meta". */
+/* firefox_meta.c writes the member "meta". */
 void profile_write_meta(Profile *profile);
 
-/* firefox_samples.c: the member "samples" of a track. */
+/* firefox_samples.c writes the member "samples" of a track. */
 void track_rows_free(TrackRows *rows);
 void profile_write_samples(Profile *profile, const Track *track);
 
-/* firefox_markers.c: the markers' schemas, and the member "markers" of a track. */
+/* firefox_markers.c writes the markers' schemas, and the member "markers" of a track. */
 void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget);
 void profile_write_marker_schemas(Json *json);
 void profile_write_markers(Profile *profile, const Track *track);
 
-/* firefox_counters.c: the member "counters". */
+/* firefox_counters.c writes the member "counters". */
 void profile_write_counters(Profile *profile);
 
-/* firefox_shared.c: the members "libs" and "shared". */
+/* firefox_shared.c writes the members "libs" and "shared". */
 void firefox_write_shared(const StackTable *tables, Json *json);
 
 #endif

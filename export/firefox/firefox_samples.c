@@ -78,7 +78,7 @@ static void write_times(Profile *profile)
 	json_end_array(&profile->json);
 }
 
-/* Running time since the previous row. */
+/* Writes the running time since the previous row. */
 static void write_cpu_deltas(Profile *profile)
 {
 	const TrackRows *rows = &profile->track_rows;

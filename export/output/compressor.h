@@ -21,8 +21,8 @@ enum packing compressor_packing(const char *path);
 typedef struct Compressor Compressor;
 
 /*
- * level: 1 to that packing's maximum; 0: a fast one with a good ratio. Returns NULL if there is no
- * memory.
+ * level is 1 to that packing's maximum; 0: a fast one with a good ratio. Returns NULL if there is
+ * no memory.
  */
 Compressor *compressor_new(enum packing packing, int level);
 

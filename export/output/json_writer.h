@@ -22,9 +22,9 @@ typedef struct Json {
 
 /* These write at p, without a NUL, and return the end. */
 char *json_format_u64(char *p, uint64_t value);
-/* Nanoseconds as milliseconds, exact: up to six decimals, trailing zeros cut. */
+/* Milliseconds are exact: they have up to six decimals, and trailing zeros are cut. */
 char *json_format_ms(char *p, uint64_t ns);
-/* Nanoseconds as microseconds, exact: up to three decimals. */
+/* Microseconds are exact: they have up to three decimals. */
 char *json_format_us(char *p, uint64_t ns);
 
 /* Reserves room for one value of at most size bytes; writes the comma before it. */
@@ -60,7 +60,7 @@ void json_bool(Json *json, bool value);
 /* Not json_null() and json_string(): libjansson, which is in the same program, has these. */
 void json_put_null(Json *json);
 void json_put_string(Json *json, const char *s);
-/* The same for size bytes with a NUL after them; a NUL among them becomes U+FFFD. */
+/* Does the same for size bytes with a NUL after them; a NUL among them becomes U+FFFD. */
 void json_text(Json *json, const char *s, size_t size);
 
 void json_begin_object(Json *json);
@@ -70,7 +70,7 @@ void json_end_array(Json *json);
 
 void json_key(Json *json, const char *key);
 
-/* Key and value in one call. */
+/* These write key and value in one call. */
 void json_key_u64(Json *json, const char *key, uint64_t value);
 void json_key_s64(Json *json, const char *key, int64_t value);
 void json_key_ms(Json *json, const char *key, uint64_t ns);

@@ -119,7 +119,10 @@ static const UserRule go_rules[] = {
 	{"os/signal.signal_recv", REASON_SIGNAL},
 };
 
-/* "___pthread_mutex_lock", "__GI___lll_lock_wait", "__new_sem_wait_slow64.constprop.0", … */
+/*
+ * Strips names such as "___pthread_mutex_lock", "__GI___lll_lock_wait" or
+ * "__new_sem_wait_slow64.constprop.0".
+ */
 static const char *bare_name(const char *function, size_t *ret_length)
 {
 	size_t length;
@@ -251,7 +254,7 @@ enum reason user_reason_of(const char *function, enum certainty *ret_certainty)
 	return !strcmp(function, "syscall") ? REASON_FUTEX : REASON_NONE;
 }
 
-/* src/thread of musl: all of its locks sleep in these. */
+/* They are in src/thread of musl: all of its locks sleep in these. */
 bool futex_kind_is_musl(const char *function)
 {
 	return !strcmp(function, "__timedwait_cp") || !strcmp(function, "__timedwait") ||

@@ -116,8 +116,8 @@ static void print_places(FILE *file, const Timeline *timeline, Places *places)
 }
 
 /*
- * For a command: what the run waited for. The sums below it count a wait for another thread in
- * addition to what that thread did meanwhile, so their largest part is seldom what to improve.
+ * Prints, for a command, what the run waited for. The sums below it count a wait for another thread
+ * in addition to what that thread did meanwhile, so their largest part is seldom what to improve.
  */
 static void print_path_places(FILE *file, const Timeline *timeline, Frames *frames)
 {

@@ -45,7 +45,7 @@ void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames);
 bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames, const char *name);
 
 /*
- * The members "waits": [{"reason", "evidence" or null, "object" or null, "chain", "threads",
+ * Writes the members "waits": [{"reason", "evidence" or null, "object" or null, "chain", "threads",
  * "then_runnable_ns", and
  * those of distribution_json()}], "functions": [{"function", "library" or null, "threads",
  * …}] (only those called `function` if that is not NULL, with what is idle), "blocked_ns" (all of
@@ -63,7 +63,7 @@ void report_groups(Json *json, const Timeline *timeline, Frames *frames, const c
  */
 void report_waits_print(FILE *file, const Timeline *timeline);
 
-/* The member "waited_objects" of the whole report: by reason and file, the largest first. */
+/* Writes the member "waited_objects" of the whole report: by reason and file, the largest first. */
 void report_waited_objects(Json *json, const Timeline *timeline);
 
 /* ---- report_wakers.c: wakers, lock holders, run-queue latency -------------------------------- */
@@ -71,9 +71,9 @@ void report_waited_objects(Json *json, const Timeline *timeline);
 void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
- * The members "wakers", "holders": [{"name", "tid", "chain", and those of distribution_json()}], in
- * falling order of the time that threads waited for them, and "run_queue": {"[leaf]": {…}}. tid 0:
- * no task, but an interrupt, or "unknown".
+ * Writes the members "wakers", "holders": [{"name", "tid", "chain", and those of
+ * distribution_json()}], in falling order of the time that threads waited for them, and
+ * "run_queue": {"[leaf]": {…}}. tid 0: no task, but an interrupt, or "unknown".
  */
 void report_wakers(Json *json, const Timeline *timeline, Frames *frames);
 
@@ -85,8 +85,10 @@ void report_wakers(Json *json, const Timeline *timeline, Frames *frames);
  */
 void report_requests_print(FILE *file, const Timeline *timeline);
 
-/* The members "io" of a thread's object, and "devices", "io_files" and "ownerless_requests"
- * of the whole report. */
+/*
+ * These write the member "io" of a thread's object, and "devices", "io_files" and
+ * "ownerless_requests" of the whole report.
+ */
 void report_requests_of_thread(Json *json, const Timeline *timeline, const Thread *thread);
 void report_requests(Json *json, const Timeline *timeline);
 
@@ -95,10 +97,11 @@ void report_requests(Json *json, const Timeline *timeline);
 /* Prints nothing if there were no faults. */
 void report_faults_print(FILE *file, const Timeline *timeline);
 
-/* The member "faults" of a thread: by class. */
+/* Writes the member "faults" of a thread, by class. */
 void report_faults_of_thread(Json *json, const Thread *thread);
 
-/* The member "faulted_files": files sorted by the time that threads waited in faults on them. */
+/* Writes the member "faulted_files": files sorted by the time that threads waited in faults on
+ * them. */
 void report_faulted_files(Json *json, const Timeline *timeline);
 
 /* ---- report_cpus.c: CPUs of the whole system ------------------------------------------------- */
@@ -106,7 +109,8 @@ void report_faulted_files(Json *json, const Timeline *timeline);
 /* Prints a line for each CPU; nothing if CPUs were not recorded. */
 void report_cpus_print(FILE *file, const Timeline *timeline);
 
-/* The member "cpus": for each CPU its number, and ns: idle, unknown, and those of each tid. */
+/* Writes the member "cpus": for each CPU its number, and ns: idle, unknown, and those of each tid.
+ */
 void report_cpus(Json *json, const Timeline *timeline);
 
 /* ---- report_cpu_users.c: CPU contention ------------------------------------------------------ */
@@ -114,10 +118,10 @@ void report_cpus(Json *json, const Timeline *timeline);
 void report_cpu_users_print(FILE *file, const Timeline *timeline);
 
 /*
- * The member "rivals" (CPU users): [{"name", "tid", "count", "total_ns", "mean_ns", "max_ns",
- * "untimed_count"}], in falling order of their time. tid 0: no task, but "CPU idle", "not seen" or
- * "migrated". untimed_count: waits in which the task had the CPU for an unknown time; these are not
- * in count.
+ * Writes the member "rivals" (CPU users): [{"name", "tid", "count", "total_ns", "mean_ns",
+ * "max_ns", "untimed_count"}], in falling order of their time. tid 0: no task, but "CPU idle", "not
+ * seen" or "migrated". untimed_count: waits in which the task had the CPU for an unknown time;
+ * these are not in count.
  */
 void report_cpu_users(Json *json, const Timeline *timeline);
 
@@ -130,10 +134,10 @@ void report_path_line(FILE *file, const Timeline *timeline);
 void report_path_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
- * The member "critical_path": null, and why in "no_critical_path"; or {"end_tid", "length_ns",
- * "lost_ns", "outside_ns", "unknown_waker_ns", "threads": [{"tid", "name", "ns", "running_ns",
- * "runnable_ns", "blocked_ns", "times"}], "reasons": {"[leaf]": ns}, "places": [{"name",
- * "category", "ns"}]}; threads and places in falling order of ns.
+ * Writes the member "critical_path": null, and why in "no_critical_path"; or {"end_tid",
+ * "length_ns", "lost_ns", "outside_ns", "unknown_waker_ns", "threads": [{"tid", "name", "ns",
+ * "running_ns", "runnable_ns", "blocked_ns", "times"}], "reasons": {"[leaf]": ns}, "places":
+ * [{"name", "category", "ns"}]}; threads and places in falling order of ns.
  */
 void report_path(Json *json, const Timeline *timeline, Frames *frames);
 

@@ -142,7 +142,7 @@ static uint64_t begin_band(Walk *walk, uint64_t from, uint64_t edge)
 	return from + distance;
 }
 
-/* running_ns: at the band's end. */
+/* running_ns is that at the band's end. */
 static void end_band(Walk *walk, const Held *held)
 {
 	walk->held = *held;

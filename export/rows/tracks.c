@@ -34,8 +34,9 @@ static uint64_t lifetime(uint64_t start_ns, uint64_t end_ns)
 }
 
 /*
- * The time that a user looks for first: neither idle, nor asleep, nor waiting for another thread.
- * In a recording of the whole system, daemons that wait for others all the time come last, too.
+ * Returns the time that a user looks for first: neither idle, nor asleep, nor waiting for another
+ * thread. In a recording of the whole system, daemons that wait for others all the time come last,
+ * too.
  */
 static uint64_t thread_score(const Timeline *timeline, const Thread *thread)
 {
@@ -180,7 +181,7 @@ typedef struct NameCount {
 
 typedef VEC(NameCount) NameCounts;
 
-/* By index of the name in `names`. */
+/* The counts are by index of the name in `names`. */
 static void count_names(NameCounts *counts, Strings *names, const Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->processes.count; i++) {

@@ -56,9 +56,9 @@ static inline uint32_t tracks_system(const Tracks *tracks)
 	return tracks->list.count - 1;
 }
 
-/* As a number if it is one, else as a string. */
+/* It is written as a number if it is one, else as a string. */
 void track_json_tid(Json *json, TrackId id);
-/* Always a string. */
+/* It is always written as a string. */
 void track_json_pid(Json *json, TrackId id);
 
 #endif

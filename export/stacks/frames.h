@@ -105,7 +105,7 @@ bool frames_variable(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avm
 /* Returns the text of the source file with this path, byte for byte, or NULL. */
 const SourceText *frames_source_text(const Frames *frames, const char *path);
 
-/* A pseudo frame: no library, no address (list[i].address == UINT64_MAX). */
+/* Returns a pseudo frame, which has no library and no address (list[i].address == UINT64_MAX). */
 uint32_t frames_pseudo(Frames *frames, const char *name);
 
 #endif

@@ -47,9 +47,9 @@ static bool is_static_c(const char *function)
 }
 
 /*
- * C++'s and Rust's standard libraries. Their functions are inlined into the program or linked into
- * its file. "<std::fs::File as std::io::Read>::read" is one, "<app::Log as std::io::Write>::write"
- * is the program's.
+ * Recognizes C++'s and Rust's standard libraries. Their functions are inlined into the program or
+ * linked into its file. "<std::fs::File as std::io::Read>::read" is one, "<app::Log as
+ * std::io::Write>::write" is the program's.
  */
 static bool is_standard_library(const char *function)
 {

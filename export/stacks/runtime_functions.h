@@ -11,7 +11,7 @@
 
 #include "frames.h"
 
-/* By the base name of the file: glibc, musl, uClibc, Bionic. */
+/* Recognizes glibc, musl, uClibc and Bionic by the base name of the file. */
 bool runtime_is_c_library(const char *library);
 
 /*

@@ -182,7 +182,7 @@ static uint32_t native_symbol(StackTable *tables, const Frame *frame, uint32_t n
 	return symbol;
 }
 
-/* outer: the row of the real function around an inlined one, or NONE. */
+/* outer is the row of the real function around an inlined one, or NONE. */
 static uint32_t add_frame(StackTable *tables, const Frame *frame, uint32_t outer)
 {
 	uint32_t name =
@@ -209,7 +209,7 @@ static uint32_t add_frame(StackTable *tables, const Frame *frame, uint32_t outer
 	return tables->frame_rows.count - 1;
 }
 
-/* Row of a frame of Frames. */
+/* Returns the row of a frame of Frames. */
 static uint32_t frame_row(StackTable *tables, uint32_t index, uint32_t outer)
 {
 	while (tables->frame_of.count <= index)

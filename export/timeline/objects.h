@@ -31,7 +31,7 @@ typedef struct Object {
 	uint32_t generation;
 	uint64_t number;
 	/*
-	 * "/usr/lib/libc.so.6"; "sda1:/lib/libc.so.6"; "inode 123 of device 8:1";
+	 * It is "/usr/lib/libc.so.6"; "sda1:/lib/libc.so.6"; "inode 123 of device 8:1";
 	 * "tcp 10.0.0.1:4711 → 10.0.0.2:80"; "pipe:[123]"; never NULL.
 	 */
 	char *name;
@@ -67,10 +67,10 @@ void objects_add_futex(Objects *objects, const struct rec_futex *record);
  */
 uint32_t objects_reference(Objects *objects, enum object_kind kind, uint32_t device,
 			   uint64_t number, uint32_t generation);
-/* The same for objects without an inode. */
+/* These do the same for objects without an inode. */
 uint32_t objects_timer(Objects *objects, uint64_t ns); /* exact, if it is a round time; else */
 uint32_t objects_timer_about(Objects *objects, uint64_t ns); /* to two digits */
-/* The lock of a process's mappings. number: unique to the process, not 0. */
+/* This is the lock of a process's mappings. number is unique to the process, and not 0. */
 uint32_t objects_mmap_lock(Objects *objects, uint64_t number, const char *process);
 uint32_t objects_futex(Objects *objects, uint32_t tgid, uint32_t exec_id, uint64_t address);
 

@@ -251,8 +251,8 @@ typedef struct CriticalPath {
 	/* The thread on the path was asleep, and its waker is unknown. */
 	uint64_t unknown_waker_ns;
 	/*
-	 * Set by critical_path_drop_service(): enum reason of the hidden path, and its share; else
-	 * 0.
+	 * critical_path_drop_service() sets them: enum reason of the hidden path, and its share;
+	 * else 0.
 	 */
 	uint8_t hidden;
 	double hidden_share;

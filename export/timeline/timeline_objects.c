@@ -159,7 +159,7 @@ static bool woken_by_other_end(const Object *object)
 		((const struct rec_socket *)object->description)->family == AF_UNIX);
 }
 
-/* Not a wait for a lock, for memory, or for permission to continue. */
+/* Other waits are for a lock, for memory, or for permission to continue. */
 static bool is_for_data(const Interval *wait)
 {
 	enum category category = reason_info[wait->reason].category;

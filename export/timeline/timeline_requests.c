@@ -177,7 +177,7 @@ static bool could_end(const Timeline *timeline, const Thread *thread, size_t i,
 	}
 }
 
-/* A non-target, for example a kernel thread. */
+/* A non-target is, for example, a kernel thread. */
 static bool is_non_target_process(const Timeline *timeline, uint32_t task)
 {
 	return task < timeline->tasks.count && timeline->tasks.items[task].thread == THREAD_NONE;

@@ -24,8 +24,10 @@ void distribution_free(Distribution *distribution);
 uint64_t distribution_at(Distribution *distribution, double part);
 uint64_t distribution_mean(const Distribution *distribution);
 
-/* The members "count", "total_ns", "mean_ns", "min_ns", "p25_ns", "p50_ns", "p75_ns", "p99_ns",
- * "max_ns". */
+/*
+ * Writes the members "count", "total_ns", "mean_ns", "min_ns", "p25_ns", "p50_ns", "p75_ns",
+ * "p99_ns", "max_ns".
+ */
 void distribution_json(Json *json, Distribution *distribution);
 
 #endif

@@ -300,7 +300,7 @@ static enum interrupt_source source_of(Explainer *explainer, uint32_t stack)
 	return source;
 }
 
-/* kernel/signal.c; compilers inline the first one into the others. */
+/* They are in kernel/signal.c; compilers inline the first one into the others. */
 static bool is_signal_function(const char *function)
 {
 	return !strcmp(function, "signal_wake_up_state") || !strcmp(function, "complete_signal") ||

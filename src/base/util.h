@@ -33,12 +33,12 @@ extern enum log_level log_level;
  */
 void log_about(const char *subject);
 
-/* Always printed. */
+/* It is always printed. */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Printed unless -q. */
+/* They are printed unless -q is given. */
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Printed with -v only. */
+/* It is printed with -v only. */
 void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
@@ -48,24 +48,24 @@ void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void mask_controls(char *text);
 
 /*
- * The kernel's text for a negative errno; if a limit of this process explains it, a remedy follows:
- * "File too large; raise the limit on file sizes (ulimit -f, now 1024 KiB)". It belongs at the end
- * of a message. Valid until the next call; only for the main thread.
+ * Returns the kernel's text for a negative errno. If a limit of this process explains it, a remedy
+ * follows: "File too large; raise the limit on file sizes (ulimit -f, now 1024 KiB)". It belongs at
+ * the end of a message. It is valid until the next call, and for the main thread only.
  */
 const char *error_text(int error);
 
-/* The word as it must be typed into a shell: quoted if necessary. The caller frees it. */
+/* Returns the word as it must be typed into a shell: quoted if necessary. The caller frees it. */
 char *shell_word(const char *word);
 
 /* ---- remedies: texts that say how to resolve an error, as commands for a shell ---- */
 
 /*
- * The command that exports the capture to another file: "wallprof export -o /other/prof.json
- * CAPTURE". The caller frees it.
+ * Returns the command that exports the capture to another file: "wallprof export -o
+ * /other/prof.json CAPTURE". The caller frees it.
  */
 char *remedy_export(const char *capture_path);
 
-/* The same for --json-summary. */
+/* Does the same for --json-summary. */
 char *remedy_summary(const char *capture_path);
 
 /* "; choose another place with -o", or "" if error_text() of the error has a remedy already. */
@@ -138,7 +138,7 @@ int open_null(void);
 int write_all(int fd, const void *data, size_t size);
 
 /*
- * A growing array of T:  VEC(struct foo) foos = {};  *vec_push(&foos) = (struct foo){…};
+ * It is a growing array of T:  VEC(struct foo) foos = {};  *vec_push(&foos) = (struct foo){…};
  * foos.items[i], foos.count; vec_free(&foos).
  */
 #define VEC(T)                                                                                     \
@@ -212,7 +212,7 @@ uint32_t map_get(const Map *map, uint64_t key);
 void map_set(Map *map, uint64_t key, uint32_t value);
 void map_free(Map *map);
 
-/* 64-bit mixer for keys made of several parts. */
+/* Mixes the parts of a key into 64 bits. */
 uint64_t hash_mix(uint64_t a, uint64_t b);
 
 /* ---- Strings: interned, numbered from 0, kept until strings_free --------- */
@@ -247,9 +247,9 @@ int64_t realtime_offset_ns(void);
  * Returns 0 or -EINVAL / -ERANGE.
  */
 int parse_u64(const char *text, uint64_t *ret_value);
-/* "10", "10s", "500ms", "2.5s" -> ns. Returns 0 or -EINVAL. */
+/* Parses a time such as "10", "10s", "500ms" or "2.5s". Returns 0 or -EINVAL. */
 int parse_duration(const char *text, uint64_t *ret_ns);
-/* "64K", "16M", "1G", bytes. Returns 0 or -EINVAL. */
+/* Parses a size such as "64K", "16M" or "1G", or bytes. Returns 0 or -EINVAL. */
 int parse_size(const char *text, uint64_t *ret_bytes);
 
 #endif

@@ -71,7 +71,7 @@ int capture_writer_cut(CaptureWriter *writer, uint64_t file_bytes);
 /* Drops what is buffered, and clears a failure. */
 void capture_writer_discard(CaptureWriter *writer);
 
-/* Bytes in the file. */
+/* Returns the number of bytes in the file. */
 uint64_t capture_writer_file_bytes(const CaptureWriter *writer);
 
 /* Flushes, closes and frees. Returns the first error that the writer ever had. */
@@ -103,7 +103,7 @@ int capture_reader_rewind(CaptureReader *reader);
 int capture_read(CaptureReader *reader, const struct record **ret_record);
 
 /*
- * The same in order of time (ns; ties in file order). Records come from several rings and are
+ * Does the same in order of time (ns; ties in file order). Records come from several rings and are
  * sorted within a bounded window, led by REC_WATERMARK. REC_STACK and the recorder's records other
  * than MAPPING, SPACE and LOSS are definitions, not events: they keep their place in the file, so
  * they are returned before the events that the window still holds. A record that comes later than

@@ -142,7 +142,8 @@ int capture_flush(CaptureWriter *writer)
 	return write_frame(writer, size);
 }
 
-/* The size of the records at `from` that fit into `most` bytes together; at least one record. */
+/* Returns the size of the records at `from` that fit into `most` bytes together; at least one
+ * record. */
 static size_t whole_records(const CaptureWriter *writer, size_t from, size_t most)
 {
 	size_t size = 0;

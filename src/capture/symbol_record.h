@@ -31,7 +31,7 @@ void symbol_record_begin(SymbolRecord *record, uint64_t address);
  * than a reader can use is cut, and ends in an ellipsis.
  */
 void symbol_record_add(SymbolRecord *record, const char *name, const char *source, uint32_t line);
-/* module: of a kernel function, or NULL. The result is valid until the next call. */
+/* module is that of a kernel function, or NULL. The result is valid until the next call. */
 struct rec_symbol *symbol_record_finish(SymbolRecord *record, const char *module);
 void symbol_record_free(SymbolRecord *record);
 

@@ -180,7 +180,7 @@ static int read_augmentation(const CfiSection *section, const char *letters, Cfi
 	return data->bad ? -EBADMSG : 0;
 }
 
-/* Version 4 only. */
+/* Only version 4 has it. */
 static int read_address_size(CfiBytes *bytes)
 {
 	uint8_t address_size = cfi_u8(bytes), segment_size = cfi_u8(bytes);

@@ -120,7 +120,7 @@ static Saved saved_bp(const CfiReg *bp)
 						     : (Saved){.how = BP_LOST};
 }
 
-/* As for rbp; compilers save rbx in many more ways. */
+/* Does the same for rbx, which compilers save in many more ways. */
 static Saved saved_bx(const CfiReg *bx)
 {
 	if (bx->how == CFI_UNSPECIFIED || bx->how == CFI_SAME ||

@@ -28,10 +28,10 @@ typedef struct Sources Sources;
 typedef int (*SourcesOpen)(void *user, uint32_t file, const char *path, struct stat *ret_stat);
 
 /*
- * The default: looks in wallprof's own view of the file system. If a folder on the way does not
- * exist any more, "FOLDER/../" is left out. Relative paths are refused: packages built elsewhere
- * have paths such as "./malloc.c", whose folder is not known, and another file of that name would
- * be wrong.
+ * It is the default, and looks in wallprof's own view of the file system. If a folder on the way
+ * does not exist any more, "FOLDER/../" is left out. Relative paths are refused: packages built
+ * elsewhere have paths such as "./malloc.c", whose folder is not known, and another file of that
+ * name would be wrong.
  */
 int sources_open_by_path(void *unused, uint32_t file, const char *path, struct stat *ret_stat);
 

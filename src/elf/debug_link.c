@@ -31,7 +31,7 @@ static bool read_link(Elf *elf, const char *section_name, Companion *companion,
 	return true;
 }
 
-/* "name", padding to 4 bytes, crc32. */
+/* The section holds "name", padding to 4 bytes, and a crc32. */
 static bool read_debuglink(Elf *elf, Companion *companion, uint32_t *ret_crc)
 {
 	const uint8_t *rest;
@@ -54,7 +54,7 @@ bool debug_link_read(Elf *elf, Companion *ret_companion)
 	return read_debuglink(elf, ret_companion, &crc);
 }
 
-/* "path", build id. */
+/* The section holds "path" and a build id. */
 bool debug_link_read_dwz(Elf *elf, Companion *ret_companion)
 {
 	const uint8_t *rest;

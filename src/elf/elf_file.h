@@ -63,7 +63,7 @@ int elf_file_identify(Elf *elf, ElfIdentity *ret_identity);
  * or another negative errno.
  */
 int elf_identify(int fd, ElfIdentity *ret_identity);
-/* The same for an image in memory (the vDSO). */
+/* Does the same for an image in memory (the vDSO). */
 int elf_identify_image(const void *image, size_t size, ElfIdentity *ret_identity);
 void elf_identity_free(ElfIdentity *identity);
 

@@ -62,7 +62,7 @@ typedef struct PclntabValues {
 	bool begun;
 } PclntabValues;
 
-/* The number of bytes between the stack pointer and the return address (pcsp). */
+/* Reads the number of bytes between the stack pointer and the return address (pcsp). */
 PclntabValues pclntab_stack(const Pclntab *table, const PclntabFunction *function);
 /* Returns false after the last value, or the last one that can be read. */
 bool pclntab_next(PclntabValues *values);

@@ -17,8 +17,8 @@
 #define HEADER_TEXT  24
 #define HEADER_NAMES 32
 /*
- * Offset in moduledata, in words: pcHeader, six slices, findfunctab, minpc, maxpc, and then this
- * one.
+ * The offset in moduledata, in words: pcHeader, six slices, findfunctab, minpc and maxpc precede
+ * it.
  */
 #define MODULE_TEXT 22
 /*

@@ -33,7 +33,10 @@ typedef struct KallsymsRange {
 int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
 		       KallsymsRange *ranges, size_t max);
 
-/* The message for an error of these functions, with the remedy. Valid like that of error_text(). */
+/*
+ * Returns the message for an error of these functions, with the remedy. It is valid as long as that
+ * of error_text().
+ */
 const char *kallsyms_error_text(int error);
 
 void kallsyms_free(Kallsyms *kallsyms);

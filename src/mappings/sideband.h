@@ -15,7 +15,7 @@
 
 typedef struct Sideband Sideband;
 
-/* Whether this kernel and these privileges allow such events: 0 or a negative errno. */
+/* Returns 0 if this kernel and these privileges allow such events, or a negative errno. */
 int sideband_probe(void);
 
 /*

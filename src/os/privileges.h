@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The effective capabilities of the calling thread, a bit for each. */
+/* Returns the effective capabilities of the calling thread, a bit for each. */
 uint64_t privileges_effective(void);
 
 /*

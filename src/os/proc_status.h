@@ -14,8 +14,8 @@
 pid_t proc_status_number(pid_t pid, const char *name);
 
 /*
- * The start time of a process or thread, in clock ticks (sysconf(_SC_CLK_TCK)) since boot. Together
- * with the id it identifies a process, although ids are reused. 0: there is none.
+ * Returns the start time of a process or thread, in clock ticks (sysconf(_SC_CLK_TCK)) since boot.
+ * Together with the id it identifies a process, although ids are reused. 0: there is none.
  */
 uint64_t proc_start_ticks(pid_t pid);
 

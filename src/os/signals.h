@@ -30,11 +30,11 @@ void signals_begin(void);
 /* In the child, before exec: restores all actions that wallprof itself was started with. */
 void signals_restore(void);
 
-/* A signalfd for these three, or a negative errno. The caller closes it. */
+/* Returns a signalfd for these three, or a negative errno. The caller closes it. */
 int signals_open(void);
 
 /*
- * Likewise for SIGUSR1, which starts a recording that waits for it, or ends that of a flight
+ * Does the same for SIGUSR1, which starts a recording that waits for it, or ends that of a flight
  * recorder. It does nothing else.
  */
 int signals_open_second(void);

@@ -31,7 +31,7 @@ int loss_totals(LossMeter *meter, RecordSink sink, void *user);
 void loss_add(LossMeter *meter, uint32_t kind, enum loss_cause cause, uint64_t count,
 	      uint64_t since_ns);
 
-/* All losses seen so far. */
+/* Returns the number of all losses seen so far. */
 uint64_t loss_count(const LossMeter *meter);
 
 #endif

@@ -183,7 +183,7 @@ typedef struct Probe {
 	uint64_t load_ns;	 /* verifying and translating this program alone */
 } Probe;
 
-/* For `doctor`: loads the programs, all at once or else each by itself, and attaches each. */
+/* Loads the programs for `doctor`, all at once or else each by itself, and attaches each. */
 void programs_probe(void (*visit)(void *user, const Probe *probe), void *user);
 
 #endif

@@ -113,7 +113,7 @@ int recording_write_failed(const Recording *recording, int error);
 /* A RecordSink that writes to the capture. */
 int recording_write(void *recording, const struct record *record);
 
-/* The same for records about mappings, which the unwinder follows. */
+/* Does the same for records about mappings, which the unwinder follows. */
 int recording_write_mapping(void *recording, const struct record *record);
 
 /*

@@ -57,7 +57,7 @@ static bool read_modules(const json_t *map, const ProfileLibs *libs, Modules *mo
 	return true;
 }
 
-/* [index in the memory map, address] */
+/* A frame is [index in the memory map, address]. */
 static bool read_frame(const json_t *frame, size_t modules, size_t *ret_module,
 		       uint64_t *ret_address)
 {

@@ -44,7 +44,7 @@ typedef struct SymbolJobsOptions {
 void symbol_jobs_run(SymbolJob *jobs, size_t count, const SymbolJobsOptions *options);
 void symbol_job_free(SymbolJob *job);
 
-/* The CPU time for a file of this size. */
+/* Returns the CPU time for a file of this size. */
 uint64_t symbol_job_seconds(int fd);
 
 /* Returns the REC_SYMBOL of request.addresses[i], or NULL. */

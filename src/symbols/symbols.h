@@ -61,8 +61,8 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 void symbols_warn_kernel(const SymbolsSummary *summary);
 
 /*
- * A SymbolsOpen and an OpenBeside for paths of this machine. The paths come from a file, so they
- * are opened with the rights of the invoker only.
+ * A SymbolsOpen and an OpenBeside for paths of this machine. The paths come from a file, so
+ * they are opened with the rights of the invoker only.
  */
 int symbols_open_by_path(void *as_invoker, const MappedFile *file);
 int symbols_open_beside_by_path(void *as_invoker, const MappedFile *file, const char *path);

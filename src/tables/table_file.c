@@ -75,7 +75,7 @@ static uint64_t checksum(uint64_t seed, const void *data, size_t size)
 	return checksum_end(&sum);
 }
 
-/* The checksum of what precedes the rows. */
+/* Returns the checksum of what precedes the rows. */
 static uint64_t checksum_of_head(const struct table_file_header *header, const UnwindRules *rules)
 {
 	struct table_file_header copy;

@@ -138,7 +138,7 @@ static uint64_t followed_bytes(const Piece *piece, const UnwindCodeRows *rows)
 	return bytes;
 }
 
-/* As UnwindCode::entry. */
+/* Returns the value of UnwindCode::entry. */
 static uint32_t entry_in(const UnwindSections *sections, const Piece *piece)
 {
 	return has_entry(sections, piece->from, piece->to) ? sections->entry - piece->from

@@ -25,7 +25,7 @@ static uint16_t reg_register(const Decoder *decoder)
 	return BIT(decoder->reg);
 }
 
-/* The register in the opcode's lower three bits. */
+/* Returns the register in the opcode's lower three bits. */
 static uint8_t opcode_register(const Decoder *decoder)
 {
 	return (decoder->op & 7) | (decoder->rex & REX_B ? 8 : 0);
@@ -158,7 +158,7 @@ static uint16_t writes_of_0f(const Decoder *decoder)
 	return 0;
 }
 
-/* Writes of general registers: BMI, ADX, movbe, crc32. */
+/* Returns the general registers that BMI, ADX, movbe and crc32 write. */
 static uint16_t writes_of_0f38(const Decoder *decoder)
 {
 	if (!decoder->vex)

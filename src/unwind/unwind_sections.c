@@ -52,7 +52,7 @@ const UnwindRange *unwind_ranges_find(const UnwindRanges *ranges, uint64_t addre
 	return next > 0 && address < ranges->items[next - 1].to ? &ranges->items[next - 1] : NULL;
 }
 
-/* offset: of the bytes in the file. */
+/* offset is that of the bytes in the file. */
 static void add_range(UnwindRanges *ranges, const ElfMap *file, uint64_t base_svma, uint64_t svma,
 		      uint64_t size, uint64_t offset)
 {

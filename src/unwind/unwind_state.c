@@ -110,7 +110,7 @@ static void set_sp(UnwindState *state, bool known, int64_t to_cfa)
 		state->ra = UNWIND_RA_LOST;
 }
 
-/* *ret = CFA - (base + number). Returns false if the base is not known. */
+/* Sets *ret to CFA - (base + number). Returns false if the base is not known. */
 static bool distance_of(const UnwindState *state, uint8_t base, int32_t number, int64_t *ret)
 {
 	*ret = (int64_t)(base == X86_RSP ? state->sp_to_cfa : state->bp_to_cfa) - number;
@@ -298,7 +298,7 @@ static bool put_saved(const UnwindSaved *saved, uint8_t same_rule, uint8_t at_cf
 	return true;
 }
 
-/* push %rbp; mov %rsp,%rbp */
+/* A frame begins with push %rbp; mov %rsp,%rbp. */
 static bool has_frame_pointer(const UnwindState *state)
 {
 	return state->bp_known && state->bp_to_cfa == 2 * UNWIND_SLOT &&

@@ -70,7 +70,7 @@ typedef struct UnwindTable {
 #define UNWIND_RULES_MAX 8192u
 
 /*
- * debug: the separate debug file, for .debug_frame; NULL or not open: none. base_svma: as in
+ * debug is the separate debug file, for .debug_frame; NULL or not open: none. base_svma is as in
  * elf_file.h. Returns 0, -ENOEXEC (not an ELF file), or -ENODATA: there is neither call frame
  * information nor code that could be followed. The files may be changed (decompressed sections).
  */
@@ -85,7 +85,8 @@ void unwind_table_free(UnwindTable *table);
 typedef struct UnwindCoverage {
 	uint64_t rows[UNWIND_CFAS]; /* by enum unwind_cfa */
 	/*
-	 * Bytes of executable segments (including data in them) by enum unwind_cfa, and of CFA_NONE
+	 * These are bytes of executable segments, data in them included, by enum unwind_cfa, and
+	 * of CFA_NONE
 	 * by enum unwind_none.
 	 */
 	uint64_t bytes[UNWIND_CFAS], none_bytes[UNWIND_NONES];
@@ -97,7 +98,7 @@ typedef struct UnwindCoverage {
  */
 UnwindCoverage unwind_table_coverage(const UnwindTable *table, const ElfIdentity *identity);
 
-/* The size of its rows and rules. */
+/* Returns the size of its rows and rules. */
 static inline size_t unwind_table_bytes(const UnwindTable *table)
 {
 	return table->rows.count * sizeof(struct unwind_row) +

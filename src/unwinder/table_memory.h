@@ -70,8 +70,8 @@ typedef struct RunHandle {
 } RunHandle;
 
 /*
- * As table_memory_add_table(), for the mappings of a process: sorted by address, not overlapping,
- * count > 0.
+ * Does what table_memory_add_table() does, for the mappings of a process: sorted by address, not
+ * overlapping, count > 0.
  */
 int table_memory_add_run(TableMemory *memory, const struct unwind_mapping *mappings, uint32_t count,
 			 RunHandle *ret_handle);

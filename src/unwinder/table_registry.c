@@ -231,7 +231,7 @@ static void note_debug_file(TableRegistry *tables, uint32_t file, int debug)
 		    mapped_files_view(tables->files, file).path, table_error_text(debug));
 }
 
-/* TableReady */
+/* A TableReady. */
 static void on_table_ready(void *user, uint32_t file, const UnwindTable *built, int error,
 			   int debug)
 {

@@ -38,7 +38,7 @@ void unwinder_expect(Unwinder *unwinder, uint32_t file);
  * watermark_ns: all that was mapped before is in the unwinder. Returns 0 or the sink's error.
  */
 int unwinder_round(Unwinder *unwinder, uint64_t watermark_ns);
-/* The last unwinder_round(). */
+/* Does the last round. */
 int unwinder_finish(Unwinder *unwinder);
 
 /*

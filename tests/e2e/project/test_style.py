@@ -188,6 +188,74 @@ def test_prose_is_wrapped(context):
     expect_failure(check_prose, [bad])
 
 
+# ---- comments ------------------------------------------------------------------------------------------
+
+# Forms of verbs that are no nouns, and those that are verbs unless a word of BEFORE_NOUNS precedes them.
+VERBS = set("""
+accepts adds agree aligns allows am applies apply are arrive asks be became become becomes been began begin begins
+belong belongs breaks brings came can cannot closes come comes compares compresses computes contain contains
+continues copies corresponds could decides defines depend depends describes did differ differs divides do does emits
+encode encodes ended exceeds exist exists expects fails falls fell fills finds fits follow follows forgets found
+frees gave get gets give gives go goes got grows had happen happened happens has have helps holds identifies imply is
+keep keeps kept knew know knows lacks lasts leads leave leaves left lets lie lies loses lost make makes may mean
+means merges might misses must need needs occur opens owns paints pass precede precedes prevents proves publishes
+puts reaches receives recognizes refer refers rejects remain remains removes repeats replace replaces requires
+reserves resets returns said saves saw say says see sees sends serves shall should shows sits skips sleeps slept
+sorts splits stands stays strip strips submits take takes tells took touches tries wakes want wants was went were
+will woke would wraps write writes wrote
+""".split())
+NOUNS_TOO = set("""
+build call calls changes checks compress costs counts covers decide drains drops ends limits load loads look looks
+maps marks moves names passes points prints reads records reports requests rests return runs sets shares sleep stacks
+starts states stops stores turns uses wait waits walks works
+""".split())
+BEFORE_NOUNS = set("""
+a all an and any both by each few for from in its last many more most no of on or other own per same since such the
+their these those to two until which with without
+""".split())
+COMMENT = re.compile(r"^([ \t]*)/\*((?:(?!\*/).)*)\*/\n(?=([^\n]*))", re.M | re.S)
+FUNCTION = re.compile(r"(?!typedef\b|struct \w+ \{|enum\b|union\b)[A-Za-z_][^=;]*\(")
+
+
+def has_verb(sentence):
+    words = re.findall(r"[A-Za-z_'-]+", sentence)
+    return any(word.lower() in VERBS or (word.lower() in NOUNS_TOO and before.lower() not in BEFORE_NOUNS)
+               for before, word in zip([""] + words, words)) \
+        or bool(re.match(r"[A-Z][a-z-]+s(?! (?:of|that|in|with|from|for|by|to|and|or|without)\b)\b", sentence))
+
+
+def comments_without_verb(path):
+    """(number, text) of comments of two lines or more, and of functions, that are no sentences; in the latter the first
+    sentence counts. A file's title and what a section is about need no verb; nor does the name of a callback's type."""
+    text = path.read_text()
+    for match in COMMENT.finditer(text):
+        indent, comment, code = match.groups()
+        about = re.sub(r"\s+", " ", re.sub(r"\n\s*\*", "\n", comment)).strip()
+        of_function = not indent and FUNCTION.match(code)
+        if not (of_function or "\n" in comment.strip()) or re.match(r"-{4}|SPDX|[\w.]+ - |An? [A-Z]\w+\b", about):
+            continue
+        if not has_verb(re.split(r"(?<=[.!?])\s+(?=[A-Z_])", about)[0] if of_function else about):
+            yield text.count("\n", 0, match.start()) + 1, about
+
+
+def check_sentences(paths):
+    wrong = [f"{path.name}:{number}: {about[:100]}" for path in paths for number, about in comments_without_verb(path)]
+    check(not wrong, "comments without a verb (or with one that VERBS lacks):\n" + "\n".join(wrong[:40]))
+
+
+def test_comments_are_sentences(context):
+    check_sentences([p for top in ("bpf", "src", "export") for p in (ROOT / top).rglob("*.[ch]")])
+    file = context.path("file.c")
+    file.write_text("/* file.c - a title. */\n\n/* Returns the time. */\nint f(void);\n"
+                    "/* A Reader. */\nint g(void)\n{\n}\n"
+                    "/* A mapping. */\nstruct mapping {\n\tint x; /* of the file */\n};\n")
+    check_sentences([file])
+    for text in ("/* The time of X. */\nint f(void);\n", "/* All calls of a thread. */\nstatic int f(void)\n{\n",
+                 "\t/*\n\t * The names of the threads,\n\t * in order.\n\t */\n\tint i;\n"):
+        file.write_text(text)
+        expect_failure(check_sentences, [file])
+
+
 # ---- names and folders -------------------------------------------------------------------------------
 
 # Further beginnings of exported functions, by header: the few that are used everywhere, parts of a module that are
