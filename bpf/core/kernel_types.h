@@ -541,7 +541,6 @@ struct bpf_iter__task {
 #define X86_PF_INSTR (1 << 4)
 
 /* include/uapi/linux/auxvec.h */
-#define AT_NULL		0
 #define AT_BASE		7
 #define AT_ENTRY	9
 #define AT_SYSINFO_EHDR 33

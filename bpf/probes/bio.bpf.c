@@ -165,7 +165,7 @@ static __always_inline bool find_by_control(struct rec_request *record, struct b
 	return find_by_file(record, bio, BPF_CORE_READ(control, ki_filp));
 }
 
-static __always_inline bool find_by_descriptor(struct rec_request *record, struct bio *bio)
+static __always_inline void find_by_descriptor(struct rec_request *record, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct syscall_info info;
@@ -173,9 +173,10 @@ static __always_inline bool find_by_descriptor(struct rec_request *record, struc
 
 	syscall_info(task, &info);
 	if (info.number < 0 || !syscall_takes_fd(info.number))
-		return false;
+		return;
 	file = fd_file(files_of(task), info.args[0]);
-	return file && find_by_file(record, bio, (struct file *)file);
+	if (file)
+		find_by_file(record, bio, (struct file *)file);
 }
 
 __noinline int block_find_file(struct rec_request *record, u64 address)

@@ -21,7 +21,6 @@ enum leaf {
 	LEAF_HIDDEN,	/* a state that --state excludes */
 	LEAF_RECORDING, /* recording's share of running time */
 	LEAF_REASON,	/* LEAF_REASON + enum reason: a wait */
-	LEAF_COUNT = LEAF_REASON + REASON_COUNT,
 };
 
 /* A stack as the timeline names it; the tables give it an index. */
