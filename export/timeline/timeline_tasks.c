@@ -31,7 +31,7 @@ static BuildProcess *process_of(const TimelineBuilder *builder, const BuildThrea
 	return target->process == INDEX_NONE ? NULL : &builder->processes.items[target->process];
 }
 
-/* ---- tasks: names of wakers ------------------------------------------------- */
+/* ---- tasks and stacks, by the ids in records -------------------------------- */
 
 static uint32_t task_new(TimelineBuilder *builder, uint32_t tid)
 {
