@@ -244,7 +244,7 @@ static const char *fault_memory_label(const Fault *fault)
 	return labels[fault->memory];
 }
 
-/* NULL: unknown. */
+/* Returns NULL if it is unknown. */
 static const char *fault_page_label(const Fault *fault)
 {
 	static const char *const labels[PAGE_COUNT] = {
@@ -258,7 +258,7 @@ static const char *fault_page_label(const Fault *fault)
 	return labels[fault->page];
 }
 
-/* The hook that recorded it. */
+/* Returns the hook that recorded it. */
 static const char *fault_hook_label(const Fault *fault)
 {
 	switch (fault->hook) {

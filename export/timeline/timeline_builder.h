@@ -17,8 +17,8 @@ typedef struct TimelineFilter {
 	/* Within the recorded window, since its start; to_ns 0: its end. */
 	uint64_t from_ns, to_ns;
 	/*
-	 * Ids and names (fnmatch(3)), separated by commas; NULL: all. A process also matches by the
-	 * last part of its program's path.
+	 * The filters are ids and names (fnmatch(3)), separated by commas; NULL: all. A process
+	 * also matches by the last part of its program's path.
 	 */
 	const char *processes, *threads;
 } TimelineFilter;
