@@ -3,9 +3,9 @@
 import os
 import subprocess
 
+from built_packages import (DEBIAN_ZSH, ZSH, check_installed, check_licenses, check_names_no_folder, check_needed,
+                            check_own_names, run)
 from harness import (ROOT, WALLPROF, Profile, Skip, check, expect_failure, is_long, needs_command, needs_root)
-from packaging import (DEBIAN_ZSH, ZSH, check_installed, check_licenses, check_names_no_folder, check_needed,
-                       check_own_names, run)
 
 HOST_ONLY = "it is about building"
 UNTIMED = True
