@@ -86,8 +86,8 @@ def build_script(release, long):
 def test_script(seed, names):
     """Go's results for its own library are cached beside those of the compilers."""
     omitted = [] if names else [f"--without={name}" for name in OMITTED]
-    return (f"cd /wallprof && ln -s /build/{TESTED} build && WALLPROF_SEED={seed} GOCACHE=/ccache/go-build "
-            f"exec python3 -B tests/run/runner.py --root {' '.join([*omitted, *(names or SUITES)])}\n")
+    return (f"cd /wallprof && ln -s /build/{TESTED} build && cd tests && "
+            f"WALLPROF_SEED={seed} GOCACHE=/ccache/go-build exec python3 -B -m pytest --root {' '.join([*omitted, *(names or SUITES)])}\n")
 
 
 # Each build must record, too; and optional parts must be absent where they should be.

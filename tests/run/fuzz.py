@@ -13,13 +13,17 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import fuzz_seeds
-from harness import ROOT, WALLPROF, Failure, check, expect_failure, is_long
+import pytest
 
+import fuzz_seeds
+from harness import ROOT, WALLPROF, check, expect_failure, is_long
+
+pytestmark = [pytest.mark.untimed, pytest.mark.tried_once]
 BUILD = ROOT / "build-fuzz" / "tests" / "fuzz"
 # And which share of the time each gets: what is small is soon known. In the long run each has all.
 TARGETS = {"api": 0.2, "object": 1, "capture": 1, "export": 0.2, "maps": 1, "jit": 1, "cache": 0.1,
@@ -146,39 +150,6 @@ def check_target(fuzzer, crash):
     check(len(fuzzer.foreign) < CRASHES_MAX, f"{CRASHES_MAX} crashes: {fuzzer.foreign[-1:]}")
 
 
-def replay_in(room, fuzzer):
-    with room:
-        return fuzzer.replay()
-
-
-def test_coverage(work, fuzzers, room):
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        crashes = list(pool.map(lambda fuzzer: replay_in(room, fuzzer), fuzzers.values()))
-    for name, crash in zip(fuzzers, crashes):
-        check(not crash, f"{name}, replaying its corpus: {crash}")
-    percents = line_percents(work, list(fuzzers.values()))
-    for name in PARSERS:
-        print(f"# fuzz: {name}: {percents.get(name, 0):.1f} % of the lines", flush=True)
-    check_percents(percents)
-    expect_failure(check_percents, line_percents(work, [fuzzers["maps"]]))
-
-
-def test_planted(work, seed, room):
-    """Found where it was planted, and the same input does no harm where it was not."""
-    fuzzer = Fuzzer(work, PLANTED, seed)
-    with room:
-        begin = time.monotonic()
-        crash = fuzzer.fuzz(PLANTED_S)
-    check(crash, f"the planted bug was not found in {fuzzer.runs} runs")
-    print(f"# fuzz: the planted bug was found after {time.monotonic() - begin:.1f} s and "
-          f"{fuzzer.runs} runs", flush=True)
-    input_path = work / "planted"
-    input_path.write_bytes(crash.data)
-    fuzzer.binary = BUILD / f"fuzz_{PLANTED_IN}"
-    crash = fuzzer.run(input_path)
-    check(not crash, f"it fails without the planted bug, too: {crash}")
-
-
 def test_triage():
     """The library of a crash is found in stacks that these targets have printed."""
     stack = """ERROR: AddressSanitizer: heap-buffer-overflow
@@ -204,50 +175,83 @@ allocated by thread T0 here:
           "a crash without a stack has no library")
 
 
-def fuzz_in(room, fuzzer, seconds):
-    with room:
-        return fuzzer.fuzz(seconds)
+class Fuzzing:
+    """The targets of this run, begun at once; so many run at a time."""
+
+    def __init__(self, work, seed, targets, has_planted):
+        self.work, self.room, self.pool = work, threading.Semaphore(AT_A_TIME - 1), ThreadPoolExecutor(AT_A_TIME + 1)
+        threading.Thread(target=self.add_room, daemon=True).start()
+        seconds = float(os.environ.get("WALLPROF_FUZZ_SECONDS") or (60 if is_long() else 8))
+        # How long it takes to find is unknown: it begins first.
+        self.planted = Fuzzer(work, PLANTED, seed) if has_planted else None
+        self.planted_crash = self.pool.submit(self.fuzz, self.planted, PLANTED_S) if has_planted else None
+        self.fuzzers = {name: Fuzzer(work, name, seed) for name in targets}
+        self.crashes = {name: self.pool.submit(self.fuzz, fuzzer, seconds * (1 if is_long() else TARGETS[name]))
+                        for name, fuzzer in self.fuzzers.items()}
+
+    def add_room(self):
+        """An emulated machine keeps one CPU busy. While there is one, this process is in SCHED_IDLE."""
+        while os.sched_getscheduler(0) == os.SCHED_IDLE:
+            time.sleep(0.5)
+        self.room.release()
+
+    def fuzz(self, fuzzer, seconds):
+        with self.room:
+            begin = time.monotonic()
+            crash = fuzzer.fuzz(seconds)
+            fuzzer.seconds = time.monotonic() - begin
+            return crash
+
+    def replay(self, fuzzer):
+        with self.room:
+            return fuzzer.replay()
 
 
-def run_targets(runner, work, wanted, seconds, room):
-    fuzzers = {name: Fuzzer(work, name, runner.seed) for name in wanted}
-    seconds_of = {name: seconds * (1 if is_long() else TARGETS[name]) for name in wanted}
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        crashes = {name: pool.submit(fuzz_in, room, fuzzer, seconds_of[name])
-                   for name, fuzzer in fuzzers.items()}
-        for name, fuzzer in fuzzers.items():
-            crash = crashes[name].result()
-            places = "".join(f"; in {frame}" for frame in sorted(set(fuzzer.foreign))[:5])
-            print(f"# fuzz.{name}: {fuzzer.runs} runs in {fuzzer.cpu_seconds:.1f} s of CPU time, "
-                  f"{len(fuzzer.foreign)} crashes in libdw and its like{places}", flush=True)
-            runner.run(f"fuzz.{name}", lambda _context, f=fuzzer, c=crash: check_target(f, c))
-    return fuzzers
-
-
-def run(runner, room):
-    """The whole suite, or what is wanted of it. room: a semaphore with as many places as targets may
-    run at once."""
-    runner.run("fuzz.triage", lambda _context: test_triage())
-    names = [*TARGETS, "coverage", "planted"]
-    wanted = [name for name in names if runner.is_wanted(f"fuzz.{name}")]
-    if not wanted:
-        return
-    seconds = float(os.environ.get("WALLPROF_FUZZ_SECONDS") or (60 if is_long() else 8))
+@pytest.fixture(scope="session")
+def fuzzing(request):
+    wanted = {item.full_name.removeprefix("fuzz.") for item in request.session.items if item.suite == "fuzz"}
     work = Path(tempfile.mkdtemp(prefix="wallprof-fuzz-"))
     try:
         # Only this suite waits for it.
-        subprocess.run([ROOT / "tools/test", "--build-fuzz"], check=True, capture_output=True, text=True)
+        built = subprocess.run([ROOT / "tools/test", "--build-fuzz"], capture_output=True, text=True)
+        check(built.returncode == 0, built.stderr[-1000:])
         fuzz_seeds.make_all(WALLPROF, BUILD / "make_seeds", work / "work", work / "seeds")
         # The lines are those of all targets.
-        targets = list(TARGETS) if "coverage" in wanted else [n for n in TARGETS if n in wanted]
-        with ThreadPoolExecutor(1) as pool:
-            # How long it takes to find is unknown: it begins first.
-            planted = pool.submit(runner.run, "fuzz.planted", lambda _context: test_planted(
-                work, runner.seed, room))
-            fuzzers = run_targets(runner, work, targets, seconds, room)
-            runner.run("fuzz.coverage", lambda _context: test_coverage(work, fuzzers, room))
-            planted.result()
-    except (OSError, subprocess.CalledProcessError, Failure) as error:
-        runner.fails("fuzz", f"{error}\n{getattr(error, 'stderr', '') or ''}")
+        targets = [name for name in TARGETS if name in wanted or "coverage" in wanted]
+        fuzzing = Fuzzing(work, request.config.seed, targets, "planted" in wanted)
+        with fuzzing.pool:
+            yield fuzzing
     finally:
         shutil.rmtree(work)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_target(fuzzing, target):
+    fuzzer, crash = fuzzing.fuzzers[target], fuzzing.crashes[target].result()
+    places = "".join(f"; in {frame}" for frame in sorted(set(fuzzer.foreign))[:5])
+    print(f"# fuzz.{target}: {fuzzer.runs} runs in {fuzzer.cpu_seconds:.1f} s of CPU time, "
+          f"{len(fuzzer.foreign)} crashes in libdw and its like{places}", flush=True)
+    check_target(fuzzer, crash)
+
+
+def test_coverage(fuzzing):
+    crashes = fuzzing.pool.map(fuzzing.replay, fuzzing.fuzzers.values())
+    for name, crash in zip(fuzzing.fuzzers, crashes):
+        check(not crash, f"{name}, replaying its corpus: {crash}")
+    percents = line_percents(fuzzing.work, list(fuzzing.fuzzers.values()))
+    for name in PARSERS:
+        print(f"# fuzz: {name}: {percents.get(name, 0):.1f} % of the lines", flush=True)
+    check_percents(percents)
+    expect_failure(check_percents, line_percents(fuzzing.work, [fuzzing.fuzzers["maps"]]))
+
+
+def test_planted(fuzzing):
+    """Found where it was planted, and the same input does no harm where it was not."""
+    fuzzer, crash = fuzzing.planted, fuzzing.planted_crash.result()
+    check(crash, f"the planted bug was not found in {fuzzer.runs} runs")
+    print(f"# fuzz: the planted bug was found after {fuzzer.seconds:.1f} s and {fuzzer.runs} runs", flush=True)
+    input_path = fuzzing.work / "planted"
+    input_path.write_bytes(crash.data)
+    fuzzer.binary = BUILD / f"fuzz_{PLANTED_IN}"
+    crash = fuzzer.run(input_path)
+    check(not crash, f"it fails without the planted bug, too: {crash}")

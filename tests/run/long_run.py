@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import subprocess
+import time
 
 import verifier_budget
 import harness
@@ -27,9 +28,9 @@ def kernel_of(name):
     return match[1] if match else "this machine"
 
 
-def counts(runner):
+def counts(results):
     """Lines of a table: tests that passed, failed and were skipped, by kernel."""
-    lists = (runner.passed, runner.failed, runner.skipped)
+    lists = (results.passed, results.failed, results.skipped)
     kernels = {kernel_of(name) for names in lists for name in names}
     yield "| kernel | passed | failed | skipped |"
     yield "|---|---|---|---|"
@@ -38,20 +39,20 @@ def counts(runner):
         yield f"| {kernel} | " + " | ".join(map(str, cells)) + " |"
 
 
-def page(runner, seconds):
-    text = HEAD.format(date=datetime.date.today(), seed=runner.seed, release=platform.release(),
-                       cpus=os.cpu_count(), minutes=seconds / 60,
-                       passed=len(runner.passed), failed=len(runner.failed),
-                       skipped=len(runner.skipped))
-    parts = [text, "\n".join(counts(runner))]
-    if runner.failed:
-        parts.append("Failed: " + ", ".join(f"`{name}`" for name in runner.failed))
-    if runner.skipped:
-        parts.append("Skipped: " + ", ".join(f"`{name}`" for name in runner.skipped))
+def page(seed, results):
+    text = HEAD.format(date=datetime.date.today(), seed=seed, release=platform.release(),
+                       cpus=os.cpu_count(), minutes=(time.monotonic() - results.times.begin) / 60,
+                       passed=len(results.passed), failed=len(results.failed),
+                       skipped=len(results.skipped))
+    parts = [text, "\n".join(counts(results))]
+    if results.failed:
+        parts.append("Failed: " + ", ".join(f"`{name}`" for name in results.failed))
+    if results.skipped:
+        parts.append("Skipped: " + ", ".join(f"`{name}`" for name in results.skipped))
     doctor = subprocess.run([harness.WALLPROF, "doctor", "-v"], capture_output=True, text=True)
     # Notes of the kernel matrix that are lines of such tables already.
     tables = [*verifier_budget.table(doctor.stdout, f"{platform.release()} (this machine)"),
-              *(line for line in runner.notes if line.startswith(("|", "Verified")))]
+              *(line for line in results.notes if line.startswith(("|", "Verified")))]
     parts.append("## Instructions that the verifier processed, and the time to load each program")
     parts.append("\n".join(f"\n{line}\n" if line.startswith("Verified") else line
                            for line in tables).strip())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The output of the kernel and release matrices for the runner: `ok NAME`, `not ok NAME # why`, `skip NAME # why`."""
+"""The output of the kernel and release matrices: `ok NAME`, `not ok NAME # why`, `skip NAME # why`."""
 import sys
 import threading
 import traceback
@@ -10,7 +10,8 @@ from harness import Failure, TimingFailure
 _printing = threading.Lock()  # of lines that belong together
 
 
-def _say(*lines):
+def say(*lines):
+    """In one piece, for other threads and processes print, too."""
     with _printing:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
@@ -29,16 +30,16 @@ class Tally:
 
     def passes(self, name, remark=""):
         self._count("passed")
-        _say(f"ok {name}" + (f" # {remark}" if remark else ""))
+        say(f"ok {name}" + (f" # {remark}" if remark else ""))
 
     def fails(self, name, why):
         self._count("failed")
         first, *rest = str(why).strip().splitlines() or ["no reason given"]
-        _say(f"not ok {name} # {first}", *(f"#   {line}" for line in rest))
+        say(f"not ok {name} # {first}", *(f"#   {line}" for line in rest))
 
     def skips(self, name, why):
         self._count("skipped")
-        _say(f"skip {name} # {' '.join(str(why).split())}")
+        say(f"skip {name} # {' '.join(str(why).split())}")
 
     def run(self, name, function, again=False):
         """False if it is to be tried `again`, for only a time is wrong."""
@@ -59,4 +60,4 @@ class Tally:
 
 
 def note(text):
-    _say(f"# {text}")
+    say(f"# {text}")

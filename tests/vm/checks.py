@@ -2,7 +2,7 @@
 """The runs of each guest, and the checks of their results.
 
 Two things: recordings that only the host checks, for it can export them too and compare;
-and the end-to-end suites, run in the guest by the runner of tests/e2e. Times are held to
+and the end-to-end suites, run in the guest by pytest. Times are held to
 what that harness has for guests; counts are exact as ever.
 """
 import functools
@@ -98,7 +98,7 @@ def suite_results(text):
             reported[name] = (match[1], match[3] or "")
         elif name and line.startswith("    "):  # why a test failed
             reported[name] = (reported[name][0], reported[name][1] + line[4:] + "\n")
-    check(planned, f"the runner did not start: {text.strip()[-600:]}")
+    check(planned, f"pytest did not start: {text.strip()[-600:]}")
     for name in planned:
         yield (name, *reported.get(name, ("not ok", f"it was not run: {text.strip()[-300:]}")))
 

@@ -4,6 +4,7 @@
 An ext4 file system made without root's help. Programs and libraries are this machine's
 own, at the same paths; the tests are where they are in the tree, under /wallprof.
 """
+import importlib.util
 import os
 import re
 import shutil
@@ -20,7 +21,10 @@ APPLETS = ("cat", "date", "ifconfig", "insmod", "kill", "mkdir", "mkfifo", "moun
 # Further programs that the end-to-end tests call, and their packages.
 TOOLS = {"bpftool": "bpftool", "curl": "curl", "dmsetup": "dmsetup", "perf": "linux-perf", "setpriv": "util-linux",
          "redis-server": "redis-server", "unshare": "util-linux", "zstd": "zstd"}
-SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/run", "tests/support/py", "tests/vm", "tools")
+SOURCES = ("bpf", "src", "export", "tests/conftest.py", "tests/e2e", "tests/pytest.ini", "tests/run", "tests/support/py", "tests/vm", "tools")
+# pytest and what it needs; some of these only some versions of it.
+PYTHON_PACKAGES = ("_pytest", "attr", "exceptiongroup", "iniconfig", "packaging", "pluggy", "py", "pygments", "pytest",
+                   "tomli")
 # Parts of Python's library that are large and that no test imports.
 OMITTED = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3",
            "tkinter", "turtledemo", "config-*", "*.opt-?.pyc", "*.a")
@@ -71,12 +75,23 @@ def _install_python(root):
                             ignore=shutil.ignore_patterns(*OMITTED))
             for module in (target / "lib-dynload").glob("*.so"):
                 _install_libraries(library / "lib-dynload" / module.name, root)
+    for name in PYTHON_PACKAGES:
+        spec = importlib.util.find_spec(name)
+        if spec and spec.submodule_search_locations:
+            (folder,) = spec.submodule_search_locations
+            shutil.copytree(folder, root / folder.lstrip("/"))
+        elif spec:
+            shutil.copy(spec.origin, root / spec.origin.lstrip("/"))
 
 
 def _install_wallprof(build, root):
     tree = root / "wallprof"
     for name in SOURCES:
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, tree / name)
     _install(build / "wallprof", tree / "build", root)
     for workload in (build / "tests" / "workloads").iterdir():
         if workload.is_file() and os.access(workload, os.X_OK):

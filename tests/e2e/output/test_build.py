@@ -13,10 +13,12 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from c_project import write_project
 from harness import (MS, STATES, Recording, by_state, check, check_close, check_unexplained, expect_failure)
 
-HOST_ONLY = "it needs a compiler"
+pytestmark = pytest.mark.host_only("it needs a compiler")
 
 JOBS = 4
 STAMP_NS = 50_000  # the profile's start and bash's clock are rounded

@@ -6,12 +6,13 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from chrome_trace import Trace, check_flows, check_asyncs, check_nesting, check_stacks, check_trace
 from harness import (GIVE_UP_S, MS, ROOT, WORKLOADS, Profile, Skip, Viewer, by_category, by_state, check, check_close,
                      check_timed, expect_failure, needs_command, needs_root, read_report)
 
-HOST_ONLY = "the same capture gives the same bytes anywhere"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("the same capture gives the same bytes anywhere")]
 
 RUNNING = ("User", "Kernel", "Recording")
 OFF = ("Running", "Unknown")

@@ -5,10 +5,11 @@ import json
 import shutil
 import subprocess
 
+import pytest
+
 from harness import (MS, Profile, by_state, check, check_close, expect_failure, needs_command, noise, read_report)
 
-HOST_ONLY = "it is about files"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about files")]
 
 
 def recorded(context, **options):

@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The harness's own reading of a profile, on one that is small enough to do by hand."""
-import contextlib
 import gzip
-import io
 import itertools
 import json
 import os
-import queue
+import re
+import shutil
 import signal
+import subprocess
 import sys
-import threading
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+import tempfile
+from pathlib import Path
+
+import pytest
 
 import harness
-import runner
+import cmocka
+import idle_class
 from untraced_tasks import broken_chains
 from harness import (MS, ROOT, Profile, Viewer, by_category, by_leaf, by_state, check, check_close, expect_failure)
 
 sys.path.append(str(ROOT / "tests" / "vm"))
 import checks  # noqa: E402
 
-HOST_ONLY = "it is about the harness, not about a kernel"
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about the harness, not about a kernel")]
 
 
 def profile(with_offsets=False):
@@ -107,6 +109,7 @@ def test_viewer_agrees(context):
 def test_profiles_are_opened(context):
     """All kept profiles are opened after the tests' own files are gone; a bad one is reported with its test's name."""
     kept = harness.ToOpen()
+    kept.open_folder()
     for name, text in (("good", json.dumps(profile())), ("bad", json.dumps(profile())[:-40])):
         path = context.path(f"{name}.json")
         path.write_text(text)
@@ -114,10 +117,10 @@ def test_profiles_are_opened(context):
         path.unlink()
     reported = dict(kept.open_all())
     check(reported.pop("good") is None and "does not load" in reported.pop("bad") and not reported, f"{reported}")
-    check(not kept.list and kept.folder is None, "something is left")
+    check(not kept.folder.exists(), "something is left")
 
 
-def test_hidden_switches(_context):
+def test_hidden_switches():
     """Found in a trace that has some, not found in one that is whole."""
     lines = [f"  x-1 [{cpu:03}] d..2. 1.0{i}: sched_switch: prev_comm=a prev_pid={prev} prev_prio=1 "
              f"prev_state=S ==> next_comm=agent next_pid={following} next_prio=1"
@@ -128,7 +131,7 @@ def test_hidden_switches(_context):
     check(broken_chains(lines[:2] + ["CPU:0 [LOST 3 EVENTS]"] + lines[3:]) == set(), "ftrace lost it")
 
 
-def test_guest_results(_context):
+def test_guest_results():
     """No test that a guest was to run gets lost: one without a result has failed."""
     reported = ("seed: WALLPROF_SEED=1\r\nplan a.x a.y a.z b.x\r\n# left to the host\r\nok a.x (0.1 s)"
                 "\r\nnot ok a.y\r\n    too\r\n    late\r\nskip a.z: why\r\nfailed: a.y\r\n")
@@ -140,7 +143,7 @@ def test_guest_results(_context):
         expect_failure(lambda: list(checks.suite_results(nothing)))
 
 
-def test_negative(_context):
+def test_negative():
     altered = profile()
     altered["threads"][0]["samples"]["time"][2] = 4.5
     expect_failure(check_profile, Profile(altered))
@@ -169,7 +172,7 @@ def attempts(fails_below, stolen_each, before=0, hidden=0):
     return allowed, True
 
 
-def test_stolen_time(_context):
+def test_stolen_time():
     """Exactly the steal time is allowed for in the last of six attempts; if there was none,
     there is one."""
     for fails_below, stolen, wanted in ((0, 10, ([0], True)), (1, 0, ([0], False)),
@@ -182,75 +185,127 @@ def test_stolen_time(_context):
     check(attempts(1, 0, hidden=1) == ([0] * 6, False), "what is missing may be the switch that was hidden")
     check(harness.without_stolen(15, 10, 3) == 12 and harness.without_stolen(11, 10, 3) == 10
           and harness.without_stolen(9, 10, 3) == 9, "more than what was stolen is taken off")
-    harness.repeated.pop(harness.current.test, None)  # no recording was made
+    harness.repeated.clear()  # no recording was made
 
 
-def reported_at(disturbed, kind):
-    """Returns what the runner reports about a test that raises `kind`."""
-    tests = runner.Runner(1, [])
-    tests.run_once = lambda name, function: function(name)
-    kept, harness.is_disturbed = harness.is_disturbed, lambda: disturbed
+SUITES = {"test_a": """
+import os, pathlib, pytest, harness
 
-    def late(_):
-        raise kind("late\n(files: none)")
+pytestmark = pytest.mark.untimed
+harness.is_disturbed = lambda: harness.IN_GUEST
 
-    try:
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            tests.run("a.x", late)
-    finally:
-        harness.is_disturbed = kept
-    return out.getvalue().splitlines()
+def fails_at_first(context):
+    if not os.path.exists(f"{RUNS}/{context.name}"):
+        pathlib.Path(f"{RUNS}/{context.name}").touch()
+        harness.check(False, "not yet")
 
+def test_good(context):
+    harness.check(isinstance(context.random.random(), float), "no random numbers")
+def test_wrong():
+    harness.check(False, "is wrong\\nand why")
+def test_absent():
+    raise harness.Skip("it is absent")
+@pytest.mark.parametrize("name", ["p", "q", "r"])
+def test_once(context, name):
+    fails_at_first(context)
+""", "test_b": """
+import os, pytest, harness
+from test_a import fails_at_first
 
-def test_timing_failure(_context):
-    """A wrong time fails at the last attempt, or at once where nothing disturbs; anything else that
-    is wrong fails at once; and a host that was too busy is no pass."""
-    again = ["# a.x: late: once more"] * (harness.ATTEMPTS - 1)
-    failed = ["not ok a.x", "    late", "    (files: none)"]
-    for disturbed, kind, wanted in ((True, harness.TimingFailure, again + failed),
-                                    (False, harness.TimingFailure, failed),
-                                    (True, harness.HostBusy, again + ["skip a.x: its host was too busy: late"])):
-        reported = reported_at(disturbed, kind)
-        check(reported == wanted, f"{kind.__name__}, {disturbed=}: {reported}")
+def test_in_main(context):
+    fails_at_first(context)
+def test_late(context):
+    raise harness.TimingFailure("is late\\nand why")
+def test_host():
+    raise harness.HostBusy("is busy")
+@pytest.mark.host_only("it ends its process")
+def test_error():
+    raise KeyError("x")
+""", "test_c": """
+import os, pytest
 
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it ends its process")]
 
-def results_at_the_end(fails_times, tests, allowed=runner.SECOND_TRIES):
-    """Returns (passed, failed, those listed as failed once) of so many tests, each of which fails so often."""
-    some, runs, name = runner.Runner(1, []), Counter(), harness.current.test
-    some.second_tries = allowed
-
-    def fail_at_first(context):
-        runs[context.name] += 1
-        context.folder.rmdir()
-        check(runs[context.name] > fails_times, "not yet")
-
-    with contextlib.redirect_stdout(io.StringIO()):
-        for number in range(tests):
-            some.run(f"a.x{number}", fail_at_first)
-        some.run_postponed()
-    harness.current.test = name
-    return len(some.passed), len(some.failed), len(some.again_alone)
+def test_ends():
+    os._exit(3)
+"""}
 
 
-def test_second_tries(_context):
-    """What fails once is tried again when all is over, and fails if it does so twice; no more than a few are tried."""
-    for fails_times, tests, wanted in ((0, 3, (3, 0, 0)), (1, 3, (3, 0, 3)), (2, 3, (0, 3, 0)),
-                                       (1, runner.SECOND_TRIES + 2, (runner.SECOND_TRIES, 2, runner.SECOND_TRIES))):
-        found = results_at_the_end(fails_times, tests)
-        check(found == wanted, f"{tests} tests that fail {fails_times} times: {found}")
-    check(results_at_the_end(1, 1, allowed=0) == (0, 1, 0), "a test in a guest was tried again")
+def run_suites(context, *arguments, **environment):
+    """Returns the status of a run of these suites, and its lines without times and the names of folders."""
+    folder = Path(tempfile.mkdtemp(dir=context.folder))
+    for name, text in SUITES.items():
+        (folder / "e2e").mkdir(exist_ok=True)
+        (folder / "e2e" / f"{name}.py").write_text(text.replace("{RUNS}", str(folder)))
+    settings = (ROOT / "tests" / "pytest.ini").read_text()
+    (folder / "pytest.ini").write_text(re.sub(r"pythonpath = .*", f"pythonpath = {ROOT}/tests/run {ROOT}/tests/support/py", settings))
+    shutil.copy(ROOT / "tests" / "conftest.py", folder)
+    done = subprocess.run([sys.executable, "-B", "-m", "pytest", *arguments], cwd=folder, capture_output=True, text=True,
+                          env={**os.environ, "TMPDIR": str(folder), **environment})
+    text = re.sub(r"\n +\(files: [^)]*\)| \(files: [^)]*\)| \([\d.]+ s\)", "", done.stdout)
+    check("passed, " in text, f"status {done.returncode}: {done.stdout}{done.stderr}")
+    return done.returncode, text.splitlines()
 
 
-def test_skipped_units(_context):
+def check_lines(lines, beginnings, wanted):
+    found = [line for line in lines if line.startswith(beginnings)]
+    check(sorted(found) == sorted(wanted), f"{found}, should be {wanted}, in:\n" + "\n".join(lines))
+
+
+def test_results(context):
+    """What fails once is tried again when all is over, and fails if it does so twice; no more than a few are tried. A skip
+    says why, and a test that ends its process is no pass."""
+    xml = context.path("junit.xml")
+    status, lines = run_suites(context, "a.", "b.", "c.", f"--junitxml={xml}")
+    check_lines(lines, "ok ", ["ok a.good", "ok a.p", "ok a.q", "ok a.r", "ok b.in_main"])
+    check_lines(lines, "skip ", ["skip a.absent: it is absent", "skip b.host: its host was too busy: is busy"])
+    check_lines(lines, "not ok ", ["not ok a.wrong", "not ok b.error", "not ok b.late", "not ok c.ends"])
+    check_lines(lines, ("# a.", "# b."), [f"# {name} failed, and is tried once more at the end:"
+                                          for name in ("a.wrong", "a.p", "a.q", "a.r", "b.in_main")])
+    check_lines(lines, "# failed once", [f"# failed once, and not again alone: {name}: not yet"
+                                         for name in ("a.p", "a.q", "a.r", "b.in_main")])
+    check([line for line in lines if line.startswith("failed: ") and "b.error" not in line] == [
+        "failed: c.ends: its process ended with status 3", "failed: b.late: is late and why", "failed: a.wrong: is wrong and why"],
+        "\n".join(lines))
+    at = lines.index("not ok b.late")
+    check(lines[at + 1:at + 3] == ["    is late", "    and why"], "\n".join(lines))
+    check(status == 1 and lines[-1] == "5 passed, 4 failed, 2 skipped", f"status {status}, {lines[-1]}")
+    names = set(re.findall(r'<testcase classname="" name="([^"]*)"', xml.read_text()))
+    check(names == {f"a.{n}" for n in ("good", "wrong", "absent", "p", "q", "r")} | {f"b.{n}" for n in ("in_main", "late", "host", "error")},
+          f"the junit file has {names}")
+
+
+def test_results_in_guests(context):
+    """A wrong time fails at the last attempt there, and a host that was too busy is no pass. Nothing is tried at the end,
+    and all names come first."""
+    status, lines = run_suites(context, "--guest", "a.", "b.", "c.", WALLPROF_GUEST="1")
+    check_lines(lines, "plan ", ["plan a.good a.wrong a.absent a.p a.q a.r b.in_main b.late b.host"])
+    check_lines(lines, ("# left", "# b."), ["# left to the host, 2 tests: it ends its process"]
+                + ["# b.late: once more, for is late", "# b.host: once more, for is busy"] * (harness.ATTEMPTS - 1))
+    check_lines(lines, "not ok ", [f"not ok {n}" for n in ("a.wrong", "a.p", "a.q", "a.r", "b.in_main", "b.late")])
+    check_lines(lines, "skip ", ["skip a.absent: it is absent", "skip b.host: its host was too busy: is busy"])
+    check(status == 1 and lines[-1] == "1 passed, 6 failed, 2 skipped", f"status {status}, {lines[-1]}")
+
+
+def test_selection(context):
+    """By parts of names, by pytest's own -k, or both. Nothing at all is no pass."""
+    for arguments, wanted, last in ((("a.", "-k", "good"), 0, "1 passed, 0 failed, 0 skipped"),
+                                    (("a.go", "--without", "wrong"), 0, "1 passed, 0 failed, 0 skipped"),
+                                    (("none.",), 1, "0 passed, 0 failed, 0 skipped")):
+        status, lines = run_suites(context, *arguments)
+        check((status, lines[-1]) == (wanted, last), f"{arguments}: status {status}, {lines[-1]}")
+
+
+def test_skipped_units():
     """A unit test that skips itself is no pass, whichever version of cmocka says so."""
     for text in ("1..3\nok 1 - a\nnot ok 2 - b\nok 3 # SKIP c\n# ok - tests\n",
                  "TAP version 14\n1..3\nok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP\n# ok - tests\n"):
-        results = list(runner.tap_results(text))
+        results = list(cmocka.tap_results(text))
         check(results == [("a", "ok"), ("b", "not ok"), ("c", "skip")], f"{text!r}: {results}")
 
 
 def test_idle_class_is_left(context):
-    """leave() takes threads and started processes out of SCHED_IDLE. A thread that begins later does not enter it."""
+    """A process and all that it started leave SCHED_IDLE; what is started in it stays there."""
     def start():
         return context.start(["chrt", "-i", "0", "sh", "-c", "sleep 60 & wait"], start_new_session=True)
 
@@ -259,23 +314,16 @@ def test_idle_class_is_left(context):
 
     harness.needs_command("chrt")
     ours, parent = start(), context.start(["sleep", "60"])
-    harness.wait_until(lambda: len(runner.children_of(ours.pid)) == 1, "the shell has a child")
-    tree = [ours.pid, *runner.children_of(ours.pid)]
+    harness.wait_until(lambda: len(idle_class.children_of(ours.pid)) == 1, "the shell has a child")
+    tree = [ours.pid, *idle_class.children_of(ours.pid)]
     check(policies(tree) == {os.SCHED_IDLE}, f"it began as {policies(tree)}")
-    check(set(tree) <= set(runner.children_of(os.getpid())), "children of ours are missing")
-    check(runner.children_of(parent.pid) == [], "a process without children has some")
-    idle, is_over = runner.IdleClass(), threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        begun = queue.Queue()
-        waits = pool.submit(idle.run, lambda: (begun.put(threading.get_native_id()), is_over.wait()))
-        thread = begun.get()
-        try:
-            check(policies([thread]) == {os.SCHED_IDLE}, f"a thread began as {policies([thread])}")
-            idle.leave()
-            check(policies([*tree, thread]) == {os.SCHED_OTHER}, f"they went on as {policies([*tree, thread])}")
-        finally:
-            is_over.set()
-        waits.result()
-        pool.submit(idle.run, lambda: begun.put(os.sched_getscheduler(0))).result()
-    check(begun.get() == os.SCHED_OTHER, "a thread that came later began in the class")
+    check(set(tree) <= set(idle_class.children_of(os.getpid())), "children of ours are missing")
+    check(idle_class.children_of(parent.pid) == [], "a process without children has some")
+    idle_class.leave_idle_class(ours.pid)
+    check(policies(tree) == {os.SCHED_OTHER}, f"they went on as {policies(tree)}")
+    before = os.sched_getscheduler(0)
+    with idle_class.idle_class():
+        inherits = context.start(["sleep", "60"])
+    check(policies([inherits.pid]) == {os.SCHED_IDLE}, "a process that was started in the class is not in it")
+    check(os.sched_getscheduler(0) == before, "this process stayed in the class")
     os.killpg(ours.pid, signal.SIGKILL)

@@ -7,9 +7,11 @@ tests/captures has them as KERNEL-WORKLOAD.capture, and beside each, as .json, f
 import copy
 import json
 
+import pytest
+
 from harness import ROOT, Profile, check, expect_failure, read_report
 
-UNTIMED = True
+pytestmark = pytest.mark.untimed
 FOLDER = ROOT / "tests" / "captures"
 LEAST = 6
 SAID = "reports the thread that a soft interrupt interrupted as the waker"

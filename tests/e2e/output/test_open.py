@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote
 
+import pytest
+
 from harness import (GIVE_UP_S, WALLPROF, Profile, Viewer, check, expect_failure, needs_command, needs_root,
                      wait_until)
 
-HOST_ONLY = "it is about no kernel"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about no kernel")]
 
 PUBLIC = r"https://profiler\.firefox\.com"
 PROFILE_URL = re.compile(r"http://127\.0\.0\.1:(\d+)/([a-z2-7]{32})/(.+)$")

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from harness import Viewer, check, expect_failure, needs_command
 from test_open import WORK, Opened, Program, check_answer, post
 from test_privileges import check_assembly
 
-HOST_ONLY = "it is about no kernel"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about no kernel")]
 
 CLOCK = """import time
 end = time.monotonic() + 0.2

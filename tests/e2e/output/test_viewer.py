@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Against another reader of the file."""
-from harness import (MS, STATES, Viewer, by_state, check, check_close, expect_failure, host_only,
+import pytest
+
+from harness import (MS, STATES, Viewer, by_state, check, check_close, expect_failure,
                      is_long, ledger_by_category)
 
-UNTIMED = True
+pytestmark = pytest.mark.untimed
 
 
 def check_viewer(recording):
@@ -25,7 +27,7 @@ def check_viewer(recording):
                             ledger["states"].get(state, 0), 0.005, MS)
 
 
-@host_only("profiler-cli reads the same bytes anywhere")
+@pytest.mark.host_only("profiler-cli reads the same bytes anywhere")
 def test_profiler_cli(context):
     recorded = (("sleeps", {"threads": 5}), ("convoy", {}), ("latepoll", {}), ("pingpong", {"rounds": 5000}),
                 ("burn", {"threads": 3}), ("brief", {}))

@@ -10,12 +10,14 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 import capture_reader
 from verifier_budget import check_programs
 from harness import (ROOT, WALLPROF, Profile, check, expect_failure, needs_command, needs_root, read_report,
                      wait_until)
 
-UNTIMED = True
+pytestmark = pytest.mark.untimed
 
 
 def run(context, *arguments, **settings):

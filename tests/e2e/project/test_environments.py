@@ -10,11 +10,12 @@ import shutil
 import stat
 import subprocess
 
+import pytest
+
 from harness import (GIVE_UP_S, WALLPROF, Profile, Skip, check, expect_failure, needs_command, needs_root,
                      read_report)
 
-HOST_ONLY = "it is about what surrounds wallprof, not about the kernel"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about what surrounds wallprof, not about the kernel")]
 MANY_EVENTS = ("pingpong", {"rounds": 8000})
 recorded = []  # bytes of a capture
 

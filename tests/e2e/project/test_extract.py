@@ -3,12 +3,13 @@
 import os
 import subprocess
 
+import pytest
+
 from harness import BUILD, ROOT, Profile, check, expect_failure, needs_command, read_report
 from slow_disk import LimitedMount, LittleDirty
 
 PROGRAM = BUILD / "tools" / "tar-extract"
-HOST_ONLY = "it makes loop devices"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it makes loop devices")]
 # A wait for a lock that another writer of the file holds while it waits for the disk is a lock wait.
 DISK = {"[disk read wait]", "[disk write wait]", "[disk wait]", "[page-fault I/O wait]",
         "[dirty-page throttling]", "[writeback throttling]", "[disk queue full]", "[journal wait]",

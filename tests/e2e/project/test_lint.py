@@ -4,10 +4,11 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
+import pytest
+
 from harness import BUILD, ROOT, Skip, check, expect_failure, needs_command
 
-HOST_ONLY = "it is about the sources"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about the sources")]
 FOLDERS = ("bpf", "src", "export", "tests", "tools", "docs", ".ci")
 AT_A_TIME = 2
 FILES_IN_A_CALL = 12

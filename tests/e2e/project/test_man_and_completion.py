@@ -4,10 +4,11 @@ import os
 import re
 import subprocess
 
+import pytest
+
 from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_command
 
-HOST_ONLY = "it is about no kernel"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about no kernel")]
 
 MANUAL = ROOT / "docs" / "user" / "wallprof.1"
 BASH, ZSH = ROOT / "tools" / "completion" / "wallprof.bash", ROOT / "tools" / "completion" / "_wallprof"
@@ -92,7 +93,7 @@ def check_own_names(mine, libraries):
         check(not shared, f"also in {library}: {sorted(shared)[:10]}")
 
 
-def test_names_are_our_own(_context):
+def test_names_are_our_own():
     needs_command("nm")
     reported = subprocess.run(["ldd", WALLPROF], capture_output=True, text=True, check=True).stdout
     libraries = re.findall(r"(/\S+) \(0x", reported)

@@ -3,12 +3,13 @@
 import os
 import subprocess
 
+import pytest
+
 from built_packages import (DEBIAN_ZSH, ZSH, check_installed, check_licenses, check_names_no_folder, check_needed,
                             check_own_names, run)
 from harness import (ROOT, WALLPROF, Profile, Skip, check, expect_failure, is_long, needs_command, needs_root)
 
-HOST_ONLY = "it is about building"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about building")]
 
 PREFIX = "/usr/local"  # not where a package is
 # As a user who is not root, without a network. Not optimized: that would take most of the time.

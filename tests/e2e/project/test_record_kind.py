@@ -7,11 +7,12 @@ import shutil
 import struct
 import subprocess
 
+import pytest
+
 from capture_reader import END, HEADER_LENGTH, RECORD, records
 from harness import ROOT, WALLPROF, check, expect_failure, needs_command
 
-HOST_ONLY = "it compiles"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it compiles")]
 
 COPIED = ("bpf", "src", "export", "docs/user", "tools", "meson.build", "meson_options.txt")
 GOLDEN = ROOT / "tests" / "golden" / "golden.capture"

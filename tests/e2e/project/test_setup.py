@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 
+import pytest
+
 from harness import ROOT, check
 
 # They write down what they are asked for.
@@ -15,7 +17,7 @@ NINJA = """#!/bin/sh
 echo "ninja" >>"$LOG"
 """
 
-HOST_ONLY = "it is about building"
+pytestmark = pytest.mark.host_only("it is about building")
 
 
 def called(context, *options):

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import tokenize
 
+import pytest
+
 import time_table
 from harness import ROOT, check, expect_failure, needs_command
 
@@ -15,8 +17,7 @@ FOLDERS = ("bpf", "src", "export", "tests", "tools", "docs", ".ci")
 MACHINE = re.compile(r"(?<![\w.<])/(wor" r"k|op" r"t|hom" r"e/\w+|mn" r"t)/|\.interna" r"l\b")
 MAX_LINES = 700
 
-HOST_ONLY = "it is about the sources"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about the sources")]
 
 
 def files():
@@ -55,24 +56,24 @@ def test_names_no_machine(context):
     expect_failure(check_lines, [bad], MACHINE.search, "")
 
 
-def test_licensed(_context):
+def test_licensed():
     for path in sources():
         check("SPDX-License-Identifier: GPL-2.0" in path.read_text().split("\n", 1)[0],
               f"{path.relative_to(ROOT)} has no licence in its first line")
 
 
-def test_length(_context):
+def test_length():
     for path in sources():
         length = len(path.read_text().splitlines())
         check(length <= MAX_LINES, f"{path.relative_to(ROOT)} has {length} lines")
 
 
-def test_lines_are_short(_context):
+def test_lines_are_short():
     check_lines(sources(), lambda line: len(line.expandtabs(8)) > 120,
                 "longer than 120 columns")
 
 
-def test_reasons_table(_context):
+def test_reasons_table():
     """The document has the table that the code has."""
     table = subprocess.run([ROOT / "docs" / "gen-reasons-table"], capture_output=True, text=True,
                            check=True).stdout
@@ -80,7 +81,7 @@ def test_reasons_table(_context):
           "docs/user/waits.md has not what docs/gen-reasons-table prints")
 
 
-def test_links(_context):
+def test_links():
     """The files that documents refer to exist."""
     documents = [p for p in files() if p.suffix == ".md"]
     check(documents, "no documents")
@@ -327,7 +328,7 @@ def check_sizes(folders, most):
         check(count <= most, f"{folder.relative_to(ROOT)} has {count} files")
 
 
-def test_folders_are_small(_context):
+def test_folders_are_small():
     check_sizes(code_folders(), 25)
     expect_failure(check_sizes, code_folders(), 20)
 
@@ -418,10 +419,10 @@ def check_shares(shares, alone):
     check(sum(shares.values()) <= 15 * 60, f"the shares are {sum(shares.values())} s")
 
 
-def test_shares(_context):
+def test_shares():
     shares = time_table.shares()
     alone = {path.stem[5:] for path in (ROOT / "tests" / "e2e").glob("*/test_*.py")
-             if "\nUNTIMED = True" not in path.read_text()}
+             if "pytest.mark.untimed" not in path.read_text()}
     check_shares(shares, alone)
     expect_failure(check_shares, shares, alone | {"another"})
     expect_failure(check_shares, {**shares, "another": 1}, alone)
@@ -469,7 +470,7 @@ def test_blocking_functions(context):
     expect_failure(check_kernel, context, "schedule_timeout(1)", (0, {**known, "lonely": "none"}))
 
 
-def test_blocking_functions_document(_context):
+def test_blocking_functions_document():
     """The rules that the document names exist, and each of its functions has a rule or a reason."""
     document = (ROOT / "docs" / "reference" / "blocking-functions.md").read_text()
     rules = set(re.findall(r'\{"(\w+)", REASON_', (ROOT / "export" / "reason" / "kernel_rules.c").read_text())) | {"kthread"}

@@ -5,12 +5,13 @@ import os
 import subprocess
 import tarfile
 
+import pytest
+
 from harness import BUILD, ROOT, check, expect_failure, needs_command
 
 PROGRAM = BUILD / "tools" / "tar-extract"
 
-HOST_ONLY = "the example needs no wallprof"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("the example needs no wallprof")]
 
 
 def tree(folder):

@@ -11,8 +11,10 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from harness import (CLOCK_NANOSLEEP, SLOWNESS, Recording, Skip, check, check_hidden, children, current_call,
-                     expect_failure, host_only, is_long, needs_command, needs_root, wait_until, wait_until_asleep)
+                     expect_failure, is_long, needs_command, needs_root, wait_until, wait_until_asleep)
 
 # Works for a moment every 2 ms, and prints the pauses between these moments every half second.
 HEART = """
@@ -200,7 +202,7 @@ def test_execs(context):
     check(ledger["process"] in ("sh", "exe"), f"{ledger}")  # as busybox becomes itself
 
 
-@host_only("a guest's memory is small")
+@pytest.mark.host_only("a guest's memory is small")
 def test_many_threads(context):
     """1,000 threads that sleep all the time, each with where."""
     target = context.start(context.workload("sleeps", threads=1000, rounds=1, ms=120000))
@@ -222,7 +224,7 @@ def test_kernel_thread(context):
     check(reported == [("ksoftirqd/0", "kernel threads")], f"{reported}")
 
 
-@host_only("it needs cp")
+@pytest.mark.host_only("it needs cp")
 def test_container(context):
     """In mount and PID namespaces of its own, of which the names come all the same."""
     needs_root()
@@ -357,7 +359,7 @@ def programs():
     return {line.split(":")[0] for line in listing.stdout.splitlines() if line[:1].isdigit()}
 
 
-@host_only("a guest's clock is not its own")
+@pytest.mark.host_only("a guest's clock is not its own")
 def test_undisturbed(context):
     """Attached to again and again."""
     needs_root()

@@ -14,9 +14,11 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from capture_reader import records
 from chains import Announcements, check_reported
-from harness import (GIVE_UP_S, MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, host_only,
+from harness import (GIVE_UP_S, MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure,
                      needs_command, needs_root, read_report, unless_stolen, wait_until)
 from libraries import make_large, make_library
 from stack_roots import Roots
@@ -77,7 +79,7 @@ def check_dropped(context, least, most):
 
 # ---- room -----------------------------------------------------------------------------------------
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_room_for_what_is_mapped(context):
     """Eight libraries, twice each, of which three find room: each has its table while it is used."""
     libraries = make_large(context.folder, context.random, 8, ROWS)
@@ -91,7 +93,7 @@ def test_room_for_what_is_mapped(context):
           flush=True)
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_room_of_ended_processes(context):
     """The same, each in a process of its own."""
     libraries = make_large(context.folder, context.random, 8, ROWS)
@@ -101,7 +103,7 @@ def test_room_of_ended_processes(context):
     check_dropped(context, 8 - 4, 30)
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_no_room(context):
     """Seven at once: those that find no room are marked, and counted; none is wrong."""
     libraries = make_large(context.folder, context.random, 7, ROWS)
@@ -115,7 +117,7 @@ def test_no_room(context):
     check(said > 0.9 * marked > 0, f"{said} of {marked} say that there is no table: {verdict.cut}")
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_room_later(context):
     """A table that found no room is made again when others end."""
     libraries = make_large(context.folder, context.random, 5, ROWS)
@@ -138,7 +140,7 @@ def was_born(capture, pid):
                for _, flags, _, record in records(capture, {TASK}))
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_child_of_lost_birth(context):
     """It has the mappings that its parent had, which are long replaced: none is taken for them."""
     names = ["first", *(f"other{i}" for i in range(6))]
@@ -197,7 +199,7 @@ def lost_mappings(context):
     return sum(loss["count"] for loss in report["losses"] if loss["kind"] == "mapping")
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_lost_mappings(context):
     """More is mapped than perf has room for: it is counted, and read from /proc."""
     library = make_library(context.folder, "lost", context.random.randrange(100, 3000, 16))
@@ -210,7 +212,7 @@ def test_lost_mappings(context):
           f"{sum(verdict.marked.values())} cut", flush=True)
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_within_a_loss(context):
     """The mapping that replaces a library is lost: until it is read, no stack through it is recorded."""
     libraries = [make_library(context.folder, name, room) for name, room in
@@ -246,7 +248,7 @@ def check_corrected(context, count):
     check(found == count, f"{found} execs are said to be lost, should be {count}")
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_lost_exec(context):
     """perf loses an exec with its mappings: BPF has reported it, and /proc is read."""
     needs_command("taskset")
@@ -268,7 +270,7 @@ def test_lost_exec(context):
     check_all(profile, since(said, max(said.values["mapped"]) + 500 * MS), marked_share=0.01)
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_many_mappings(context):
     """One process makes 30,000 mappings, and each of them is reported."""
     library = make_library(context.folder, "many", context.random.randrange(100, 3000, 16))
@@ -298,7 +300,7 @@ def check_full(notes, processes):
     check(processes - 350 <= lost < processes, f"{lost} of {processes} processes had no room")
 
 
-@host_only("it needs unshare")
+@pytest.mark.host_only("it needs unshare")
 def test_more_processes_than_numbers(context):
     """As many processes have room as there are slots; the rest is counted."""
     needs_root()

@@ -9,11 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness import (BUILD, GIVE_UP_S, MS, ROOT, WALLPROF, Profile, check, check_hidden,
-                     check_timed, expect_failure, needs_command, needs_root, noise, wait_until,
-                     wait_until_asleep)
+import pytest
 
-UNTIMED = True
+from harness import (BUILD, GIVE_UP_S, MS, ROOT, WALLPROF, Profile, check, check_hidden, check_timed, expect_failure,
+                     needs_command, needs_root, noise, wait_until, wait_until_asleep)
+
+pytestmark = pytest.mark.untimed
 USER = 65534
 NEEDED = ("bpf", "perfmon", "sys_ptrace", "dac_read_search")
 FOR_DELETED = "checkpoint_restore"  # what it takes to open files that no path leads to any more

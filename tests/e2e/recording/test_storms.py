@@ -4,11 +4,12 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from harness import (WALLPROF, Profile, Viewer, check, check_hidden, expect_failure, is_long, most_broken,
                      read_report)
 
-HOST_ONLY = "a guest's memory is small"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("a guest's memory is small")]
 MEMORY = 200 << 20
 FILE = 300 << 20
 

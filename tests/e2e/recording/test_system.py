@@ -8,10 +8,11 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 import cgroups
-from harness import (MS, SLOWNESS, WALLPROF, Recording, Skip, check, check_close, check_hidden,
-                     check_timed, expect_failure, host_only, needs_root, noise, wait_until,
-                     wait_until_asleep)
+from harness import (MS, SLOWNESS, WALLPROF, Recording, Skip, check, check_close, check_hidden, check_timed,
+                     expect_failure, needs_root, noise, wait_until, wait_until_asleep)
 
 # Bound to a CPU, it computes for so many ms of its own CPU time at each SIGUSR1, and says how much it was.
 SPINNER = """
@@ -109,7 +110,7 @@ def check_rows(report, alone, cpus):
           f"CPU {cpus[-1]}: {report['cpus'][-1]}, and {alone} had it")
 
 
-@host_only("in a guest wallprof begins so slowly that a CPU that is not given away is taken for hung")
+@pytest.mark.host_only("in a guest wallprof begins so slowly that a CPU that is not given away is taken for hung")
 def test_no_switch(context):
     """A CPU that one task has all the time is reported, though no switch happens there."""
     needs_root()

@@ -8,10 +8,12 @@ import re
 import struct
 import time
 
+import pytest
+
 import cgroups
 from capture_reader import records
-from harness import (IN_GUEST, MS, WALLPROF, Skip, check, check_timed, expect_failure, host_only,
-                     noticeable, wait_until)
+from harness import (IN_GUEST, MS, WALLPROF, Skip, check, check_timed, expect_failure, noticeable,
+                     wait_until)
 
 SAMPLE = 16
 PERIOD_NS = 1_000_000_000 // 999
@@ -95,7 +97,7 @@ def check_waited(count, stays, pause_ms):
     check(count > 0.9 * least, f"{count} ticks, should be at least {least:.0f}")
 
 
-@host_only("a guest's clock is not its own")
+@pytest.mark.host_only("a guest's clock is not its own")
 def test_waited_for(context):
     """A thread that wakes up now and then has a timer that runs, but for the first time."""
     needs_two_cpus()

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """99.5 % of all user stacks of installed programs are complete."""
+import pytest
+
 import distro_programs
 from stack_completeness import check_complete, measure
 from harness import Profile, check, expect_failure
 from test_unwind import STACKS
 
-HOST_ONLY = "it needs the programs"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs the programs")]
 MAKES_CODE = ("node", "gdb")  # V8; Guile
 
 

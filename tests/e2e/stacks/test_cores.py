@@ -8,13 +8,14 @@ import json
 import subprocess
 from collections import Counter, namedtuple
 
+import pytest
+
 from harness import GIVE_UP_S, WORKLOADS, Failure, check, expect_failure, is_long
 from libraries import make_thrower
 from object_files import run
 from test_walk import ORACLE, check_found, check_gdb, run_gdb
 
-HOST_ONLY = "it needs gdb"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs gdb")]
 CORES = 3  # of one run of a program
 SOME = 5  # programs, drawn at random, but for the long run
 WANTED = 3  # threads that are where they should be, of each program

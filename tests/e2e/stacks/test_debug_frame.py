@@ -6,6 +6,8 @@ They have no build id, so its checksum decides whether a debug file is theirs.
 import os
 import re
 
+import pytest
+
 from chains import check_reported
 from harness import ROOT, check, expect_failure, needs_command
 from libraries import FLAGS
@@ -13,8 +15,7 @@ from object_files import run
 from stack_roots import Roots
 from test_unwind import check_all, check_depth, record_verbosely
 
-HOST_ONLY = "it needs a compiler"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs a compiler")]
 SOURCES = ROOT / "tests" / "workloads"
 OPTIONS = (*FLAGS, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-Wl,-z,lazy",
            "-Wl,--build-id=none")

@@ -9,12 +9,13 @@ import os
 import re
 from collections import Counter, namedtuple
 
+import pytest
+
 from chains import SLACK_NS, events_of
 from harness import (MS, ROOT, Profile, TimingFailure, check, expect_failure, needs_command, read_report)
 from object_files import run
 
-HOST_ONLY = "it needs Go"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs Go")]
 SOURCES = ROOT / "tests" / "workloads" / "go"
 STRIPPED = ("-ldflags", "-s -w")
 # Fedora builds its packages like this: with another linker, and Go's table has no section of its own.

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Locks of musl. Their values differ from glibc's: 2 is a condition variable there, not a mutex."""
+import pytest
+
 from harness import MS, ROOT, Profile, check, expect_failure, needs_command
 from object_files import run
 
-HOST_ONLY = "compilers are not in the guests"
-UNTIMED = True  # shares of waits, and not how long they are
+# Shares of waits, and not how long they are.
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("compilers are not in the guests")]
 SOURCE = ROOT / "tests" / "workloads" / "waits" / "locks.c"
 WAITS = {"mutex": "mutex wait", "condvar": "condition variable wait", "join": "thread join wait"}
 # The reasons that glibc's rules derive from musl's values.

@@ -11,11 +11,13 @@ import re
 import subprocess
 from collections import Counter
 
+import pytest
+
 from chains import Stacks, events_of
 from harness import WORKLOADS, Profile, check, expect_failure, needs_command, needs_root
 from test_unwind import STACKS
 
-HOST_ONLY = "it needs perf"
+pytestmark = pytest.mark.host_only("it needs perf")
 FREQUENCY = "499"  # perf writes 64 kB for each
 RUNS = 2
 

@@ -12,12 +12,14 @@ import struct
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from capture_reader import FROM_COPY, STACK, SWITCH, SWITCH_PREV, records
-from harness import IN_GUEST, WORKLOADS, check, expect_failure, host_only, is_long, needs_command
+from harness import IN_GUEST, WORKLOADS, check, expect_failure, is_long, needs_command
 
 ROUNDS = 30_000 if IN_GUEST else 1_000_000 if is_long() else 100_000
 READ, POLL, EPOLL_WAIT = 0, 7, 232
-UNTIMED = True
+pytestmark = pytest.mark.untimed
 KERNEL = 1 << 63
 # In which functions the kernel waits, by the call and how many bytes it was asked for; kernels differ.
 WAITS = {(READ, 8): {"eventfd_read"}, (READ, 9): {"pipe_read", "anon_pipe_read"},
@@ -113,7 +115,7 @@ def memo_hits(said):
     return int(found[1]), int(found[2])
 
 
-@host_only("setarch is not in the guests")
+@pytest.mark.host_only("setarch is not in the guests")
 def test_little_above_main(context):
     """If the environment is empty and nothing is at random, the stack ends just behind its
     outermost frame."""

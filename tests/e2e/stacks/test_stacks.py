@@ -5,7 +5,9 @@ import struct
 import subprocess
 from collections import Counter
 
-from harness import ROOT, Skip, check, expect_failure, host_only, needs_command
+import pytest
+
+from harness import ROOT, Skip, check, expect_failure, needs_command
 
 SWITCH, SAMPLE, STACK, WINDOW = 1, 16, 17, 34  # docs/reference/capture-format.md
 SWITCH_PREV, WINDOW_START, WINDOW_END, STACK_USER = 1, 1, 2, 1
@@ -92,7 +94,7 @@ def check_32_bit(report, rounds):
           and found[0]["code_32_bit"] >= rounds, f"{rounds} sleeps of 32-bit code: {found}")
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_32_bit_code(context):
     """Stacks that are not walked are counted separately, by first frame and reason."""
     needs_command("gcc")

@@ -6,8 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from harness import (WALLPROF, check, expect_failure, host_only, needs_command, needs_root,
-                     wait_until)
+import pytest
+
+from harness import (WALLPROF, check, expect_failure, needs_command, needs_root, wait_until)
 
 BPFTOOL = "/usr/sbin/bpftool"
 # The memory that the walk reads for each frame, without the calls of helpers in between.
@@ -65,7 +66,7 @@ def check_inlined(functions, names):
         check(not calls, f"{name} calls: {calls}")
 
 
-@host_only("bpftool is not in the guests")
+@pytest.mark.host_only("bpftool is not in the guests")
 def test_lookups_are_code_in_line(context):
     """The walk's loop has no call to a map's lookup: tables are read by code in line."""
     needs_root()
@@ -98,7 +99,7 @@ def check_updates(before, after):
     check(after == 0, f"{after} chunks were added while it recorded")
 
 
-@host_only("strace is not in the guests")
+@pytest.mark.host_only("strace is not in the guests")
 def test_no_chunk_is_added(context):
     needs_root()
     needs_command("strace")
@@ -123,7 +124,7 @@ def check_processes(recorder, wanted):
     check(found == wanted, f"processes in the map: {found}, should be {wanted}")
 
 
-@host_only("bpftool is not in the guests")
+@pytest.mark.host_only("bpftool is not in the guests")
 def test_nothing_is_left_of_processes(context):
     """Processes that were forked, executed and ended leave nothing in the BPF maps."""
     needs_root()

@@ -8,14 +8,16 @@ import os
 import re
 import subprocess
 
+import pytest
+
 from chains import Announcements, check_reported, compare
-from harness import (GIVE_UP_S, ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, hit, host_only,
+from harness import (GIVE_UP_S, ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, hit,
                      needs_command, needs_root)
 from libraries import FLAGS, make_library, make_many, make_thrower
 from object_files import run
 from stack_roots import Roots
 
-UNTIMED = True
+pytestmark = pytest.mark.untimed
 SOURCES = ROOT / "tests" / "workloads"
 STACKS = ("--stacks", "dwarf")
 
@@ -115,7 +117,7 @@ def test_static_program(context):
         calls(context, mode, program=WORKLOADS / "unwind-static")
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_musl(context):
     """Linked statically and not. Debian's musl has no unwind tables: its code is followed."""
     needs_command("musl-gcc")
@@ -127,7 +129,7 @@ def test_musl(context):
             calls(context, mode, program=program)
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_linked_by_lld(context):
     """Its segments share pages of the file: the mapping alone does not say which segment it is of."""
     for command in ("clang", "ld.lld"):
@@ -194,7 +196,7 @@ def test_deleted_program(context):
     check(not path.exists(), "it is still there")
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_exceptions(context):
     """The stack of the unwinder itself while it runs, through 20 frames and back."""
     profile, reported = record(context, make_thrower(context.folder), context.random.randint(200, 400), 20)
@@ -222,7 +224,7 @@ def test_jit_without_frames(context):
           f"a stack that cannot be known is given as whole: {verdict.wrong[:3]}")
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_dlopen_churn(context):
     """Two libraries take turns at one address, their functions at the same offsets.
 
@@ -260,7 +262,7 @@ def check_delays(said, mapped):
     print(f"# {found[0][0]} tables: {median} ms in the median, 99 % within {late} ms", flush=True)
 
 
-@host_only("it needs a compiler")
+@pytest.mark.host_only("it needs a compiler")
 def test_many_dlopens(context):
     """300 libraries one after another; the number of stacks that come too early for a table is reported."""
     profile, reported, said = record_verbosely(context, WORKLOADS / "unwind-dlopen", 1, 1,
@@ -277,7 +279,7 @@ def print_lost(what, verdict):
           f"({100 * marked / max(exact + marked, 1):.2f} %)", flush=True)
 
 
-@host_only("it needs gdb")
+@pytest.mark.host_only("it needs gdb")
 def test_judge(context):
     """The announced stacks are those that a debugger finds in the same programs."""
     needs_command("gdb")

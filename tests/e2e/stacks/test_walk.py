@@ -6,11 +6,12 @@ import re
 import subprocess
 from collections import Counter
 
+import pytest
+
 import distro_programs
 from harness import (BUILD, ROOT, WORKLOADS, check, expect_failure, is_long, needs_command, needs_root)
 
-HOST_ONLY = "it needs the programs"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs the programs")]
 ORACLE = BUILD / "tests" / "oracle" / "unwind-oracle"
 FRAME_ADDRESS, FRAME_GUESSED = (1 << 62) - 1, 1 << 62
 COMPLETE, END_ZERO = 0, 4  # enum stack_result

@@ -6,11 +6,13 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from harness import (ABSOLUTE, MS, SHARE, WORKLOADS, Profile, Skip, by_state, check, check_close, check_timed,
-                     check_unexplained, expect_failure, host_only, needs_command, needs_root, unless_stolen,
+                     check_unexplained, expect_failure, needs_command, needs_root, unless_stolen,
                      without_stolen)
 
-UNTIMED = True
+pytestmark = pytest.mark.untimed
 NAMES = ("jit_first", "jit_second", "jit_third")
 
 # Burns CPU time in one function and says how much; argv: file of the truth, milliseconds. The sum of user and system
@@ -235,17 +237,17 @@ def run_node(context, option, wrap=lambda command: command):
     return truth
 
 
-@host_only("it needs Node.js")
+@pytest.mark.host_only("it needs Node.js")
 def test_node_perf_map(context):
     run_node(context, "--perf-basic-prof")
 
 
-@host_only("it needs Node.js")
+@pytest.mark.host_only("it needs Node.js")
 def test_node_jitdump(context):
     run_node(context, "--perf-prof")
 
 
-@host_only("it needs Node.js")
+@pytest.mark.host_only("it needs Node.js")
 def test_node_in_a_container(context):
     """Its map is /tmp/perf-1.map, below a root that is gone when names are looked up."""
     needs_containers()

@@ -3,11 +3,12 @@
 import os
 import re
 
+import pytest
+
 from harness import MS, ROOT, check, expect_failure, needs_command, read_report
 from object_files import run
 
-HOST_ONLY = "compilers are not in the guests"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("compilers are not in the guests")]
 SOURCE = ROOT / "tests" / "workloads" / "stacks" / "places.c"
 C_FLAGS = ("-O1", "-fno-optimize-sibling-calls", "-fomit-frame-pointer")
 READERS, WRITERS = ("read_config", "read_reply"), ("write_config", "write_reply")

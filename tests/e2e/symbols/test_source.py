@@ -5,10 +5,12 @@ import os
 import shutil
 import subprocess
 
+import pytest
+
 from harness import (MS, ROOT, Profile, Viewer, check, check_timed, expect_failure, needs_command, needs_root,
                      read_report, unless_stolen, wait_until, without_stolen)
 
-HOST_ONLY = "it needs a compiler"
+pytestmark = pytest.mark.host_only("it needs a compiler")
 
 SOURCES = ("lines.c", "lines.h")
 NOBODY = 65534

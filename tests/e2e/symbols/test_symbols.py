@@ -7,11 +7,12 @@ import resource
 import shutil
 from pathlib import Path
 
+import pytest
+
 import object_files
 from harness import (MS, Profile, check, expect_failure, needs_command, needs_root)
 
-HOST_ONLY = "it needs a compiler"
-UNTIMED = True
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs a compiler")]
 DEBUG_ROOT = Path("/usr/lib/debug/.build-id")
 
 

@@ -8,15 +8,17 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from block_io import (BLOCK, CHUNK, LARGEST, LoopDisk, SECTOR, SYNCED, account, check_accounts,
                       check_device, check_thread, check_waits, disk_waits, file_of,
                       markers_of, matches_in_notes, record_io, thread_of, waited_for)
 from harness import (IN_GUEST, MS, Profile, Skip, TimingFailure, check, check_causes, check_timed, current,
-                     expect_failure, host_only, needs_command, needs_root, noise, read_report, wait_until)
+                     expect_failure, needs_command, needs_root, noise, read_report, wait_until)
 from slow_disk import Limited, LittleDirty, Throttled, disk_below
 
 
-@host_only("it makes loop devices")
+@pytest.mark.host_only("it makes loop devices")
 def test_direct(context):
     """Each request is one that the program made, and the program waits for it."""
     with LoopDisk(context, context.random.randint(8, 32) << 20) as disk:
@@ -342,7 +344,7 @@ def test_writeback(context):
     check(0.95 * held_back <= named <= held_back, f"{named} ns of {held_back} name the file")
 
 
-@host_only("flock is not in the guests")
+@pytest.mark.host_only("flock is not in the guests")
 def test_file_lock(context):
     """A wait for a file without any request is named by the system call's descriptor."""
     needs_command("flock")
@@ -446,7 +448,7 @@ open(sys.argv[2], "w").write(str(failed))
 """
 
 
-@host_only("it makes loop devices")
+@pytest.mark.host_only("it makes loop devices")
 def test_failed(context):
     """Beyond the end of the file below: some fail, one is done in part before."""
     blocks = context.random.randint(200, 400)

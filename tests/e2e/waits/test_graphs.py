@@ -5,12 +5,14 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 
+import pytest
+
 from harness import (IN_GUEST, MS, Failure, TimingFailure, check, check_unexplained, expect_failure, is_long, noise,
                      noticeable)
 from task_graphs import MAIN, TaskGraph
 from untraced_tasks import hidden_tasks
 
-UNTIMED = True  # a busy machine's delays are part of the path, and of what the tasks record
+pytestmark = pytest.mark.untimed  # a busy machine's delays are part of the path, and of what the tasks record
 
 COUNT = 12 if IN_GUEST else 200 if is_long() else 50
 # More are drawn, because in some the tasks or the report record a cause for another path than the one that is known:

@@ -4,9 +4,11 @@ import os
 import time
 from collections import Counter
 
+import pytest
+
 from harness import MS, SLOWNESS, Recording, check, expect_failure, wait_until
 
-UNTIMED = True  # shares of waits, and not how long they are
+pytestmark = pytest.mark.untimed  # shares of waits, and not how long they are
 
 WANTED = {("session", "job"): "[between jobs: epoll]", ("session", "row"): "[epoll wait]",
           ("session", "commit"): "[condition variable wait]", ("worker", "job"): "[between jobs: condition variable]",

@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from block_io import (BLOCK, account, check_device, check_thread, markers_of, matches_in_notes, record_io,
                       thread_of)
-from harness import (Skip, TimingFailure, check, expect_failure, fewer, host_only, needs_root, read_report)
+from harness import (Skip, TimingFailure, check, expect_failure, fewer, needs_root, read_report)
 from kernel_modules import load
 
 SECTOR, PART = 512, 64 << 20  # bytes of each disk that is used
@@ -128,7 +130,7 @@ def test_striped(context):
     check_layers(context, Striped())
 
 
-@host_only("it has zram at hand")
+@pytest.mark.host_only("it has zram at hand")
 def test_compressed(context):
     check_layers(context, Compressed())
 

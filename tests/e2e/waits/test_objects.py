@@ -10,9 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from block_io import LoopDisk
 from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, ROOT, SLOWNESS, Skip, check, check_timed,
-                     expect_failure, host_only, needs_command, needs_root, noticeable, read_report, wait_until)
+                     expect_failure, needs_command, needs_root, noticeable, read_report, wait_until)
 
 # The waiting task measures each wait, because a child may begin late. On a busy machine the task then waits for a CPU;
 # the kernel counts that, and it is not part of the wait.
@@ -307,7 +309,7 @@ def check_server(report, path, ns):
     check_timed(path, sum(w["ns"] for w in waits), ns, *TOLERANCE)
 
 
-@host_only("FUSE is not in the guests")
+@pytest.mark.host_only("FUSE is not in the guests")
 def test_fuse(context):
     """A read of a file whose server answers late."""
     needs_root()

@@ -5,11 +5,13 @@ import os
 import shutil
 import sys
 
-from harness import (MS, ROOT, Failure, Profile, check, expect_failure, host_only, needs_command,
+import pytest
+
+from harness import (MS, ROOT, Failure, Profile, check, expect_failure, needs_command,
                      read_report)
 from object_files import run
 
-UNTIMED = True  # shares of waits, and not how long they are
+pytestmark = pytest.mark.untimed  # shares of waits, and not how long they are
 
 # "holder" computes in one step that does not release the GIL, while "waiter" takes it after each of its sleeps.
 GIL = """
@@ -138,7 +140,7 @@ def check_without_work(report, truth, share):
     check(counted <= share * idle, f"{counted / MS:.1f} ms count, {idle / MS:.1f} are without work")
 
 
-@host_only("it needs Go")
+@pytest.mark.host_only("it needs Go")
 def test_go(context):
     needs_command("go")
     program, log, output = (context.path(name) for name in ("threads", "truth", "p.json.gz"))

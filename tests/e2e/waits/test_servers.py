@@ -16,11 +16,13 @@ import time
 import zlib
 from pathlib import Path
 
+import pytest
+
 from harness import (MS, SLOWNESS, WALLPROF, Failure, Recording, Skip, cache_folder, check, check_close,
                      expect_failure, is_long, needs_root, wait_until)
 
-UNTIMED = True  # the servers' clocks and wallprof's run at the same time
-HOST_ONLY = "servers are not installed in the guests"
+# The servers' clocks and wallprof's run at the same time.
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("servers are not installed in the guests")]
 
 SHARE = 0.15
 IDLE = ("[idle: ", "[between jobs: ")

@@ -8,12 +8,14 @@ import subprocess
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import pytest
+
 from capture_reader import records
 from harness import (IN_GUEST, MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, needs_command,
                      needs_root)
 from kernel_modules import load
 
-UNTIMED = True  # it keeps the CPUs busy itself
+pytestmark = pytest.mark.untimed  # it keeps the CPUs busy itself
 
 # By thread: what may be reported as its waker. A soft interrupt that a sender has raised may run as part of the next
 # one, or in ksoftirqd.

@@ -15,11 +15,10 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 from untraced_tasks import hidden_tasks
 
@@ -110,21 +109,6 @@ def hit(ms):
     """Returns how many milliseconds to run so that ticks hit `ms` of them, also in a guest that its host
     lets run for a tenth of the time."""
     return ms * SLOWNESS
-
-
-def host_only(why):
-    """Marks a test that the guests of the kernel matrix leave to their host.
-
-    A suite that is so as a whole says HOST_ONLY = why.
-    """
-    def mark(function):
-        function.host_only = why
-        return function
-    return mark
-
-
-def why_host_only(function):
-    return getattr(function, "host_only", None) or function.__globals__.get("HOST_ONLY")
 
 
 def expect_failure(function, *arguments, **settings):
@@ -434,7 +418,7 @@ class Recording:
 
     def keep_for_viewer(self):
         """Every profile that a test makes must open in the viewer's own reader: when all tests are over."""
-        if Viewer.is_installed():
+        if Viewer.is_installed() and to_open.folder:
             to_open.keep(self.context.name, self.output)
 
     def ledger(self, tid):
@@ -533,29 +517,28 @@ class Viewer:
 
 
 class ToOpen:
-    """Profiles that tests have made, by another name, so that they stay when the tests' folders go."""
+    """Profiles that tests have made, by another name, so that they stay when the tests' folders go. The folder that
+    open_folder() makes is for all processes that begin later."""
 
     def __init__(self):
-        self.folder, self.list, self.lock = None, [], threading.Lock()
+        self.folder = None
+
+    def open_folder(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="wp-profiles-"))
 
     def keep(self, test, path):
-        with self.lock:
-            self.folder = self.folder or tempfile.mkdtemp(prefix="wp-profiles-")
-            copy = Path(self.folder, f"{len(self.list)}-{path.name}")
-            self.list.append((test, copy))
-        os.link(path, copy)
+        folder = Path(tempfile.mkdtemp(prefix=f"{test}-", dir=self.folder))
+        os.link(path, folder / path.name)
 
     def open_all(self):
         """Yields (test, None, or why its profile does not open)."""
         with ThreadPoolExecutor(2 * os.cpu_count()) as pool:
-            yield from pool.map(self._open, self.list)
-        if self.folder:
-            shutil.rmtree(self.folder)
-        self.__init__()
+            yield from pool.map(self._open, sorted(self.folder.glob("*/*")))
+        shutil.rmtree(self.folder)
 
     @staticmethod
-    def _open(kept):
-        test, path = kept
+    def _open(path):
+        test = path.parent.name.rpartition("-")[0]
         try:
             with Viewer() as viewer:
                 viewer.load(path)
@@ -567,12 +550,12 @@ class ToOpen:
 to_open = ToOpen()
 
 
-repeated = Counter()  # how many recordings tests made again, by the test's name
-current = threading.local()  # .test: the name of the test that this thread runs
+repeated = []  # an entry for each recording that this process made again
+current = SimpleNamespace(test="a check of the kernel matrix")  # .test: the name of the test that this process runs
 
 
 def count_repeated():
-    repeated[getattr(current, "test", "a check of the kernel matrix")] += 1
+    repeated.append(1)
 
 
 def stolen_ns():
