@@ -32,7 +32,7 @@ CASE = """	case REC_PROBE:
 READER = """
 #include "capture.h"
 #include "record_info.h"
-#include "timeline.h"
+#include "timeline_builder.h"
 #include <stdio.h>
 
 int main(int argc, char *argv[])
@@ -98,7 +98,7 @@ def add_kind(tree):
     number = free_number(kinds.read_text())
     insert(kinds, r"^\tKIND\(META", f'\tKIND(PROBE, {number}, "probe", RECORD_EVENT, sizeof(struct rec_probe)) \\\n')
     insert(tree / "bpf" / "abi" / "records.h", "^#endif", STRUCT)
-    insert(tree / "export" / "timeline" / "timeline.c", "^\tcase REC_STACK:", CASE)
+    insert(tree / "export" / "timeline" / "timeline_builder.c", "^\tcase REC_STACK:", CASE)
     return number
 
 
