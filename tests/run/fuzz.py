@@ -192,7 +192,7 @@ class Fuzzing:
     def add_room(self):
         """An emulated machine keeps one CPU busy. While there is one, this process is in SCHED_IDLE."""
         while os.sched_getscheduler(0) == os.SCHED_IDLE:
-            time.sleep(0.5)
+            time.sleep(0.5)  # a change of the class cannot be waited for
         self.room.release()
 
     def fuzz(self, fuzzer, seconds):

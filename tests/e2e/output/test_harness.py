@@ -238,7 +238,8 @@ def run_suites(context, *arguments, **environment):
         (folder / "e2e").mkdir(exist_ok=True)
         (folder / "e2e" / f"{name}.py").write_text(text.replace("{RUNS}", str(folder)))
     settings = (ROOT / "tests" / "pytest.ini").read_text()
-    (folder / "pytest.ini").write_text(re.sub(r"pythonpath = .*", f"pythonpath = {ROOT}/tests/run {ROOT}/tests/support/py", settings))
+    folders = f"pythonpath = {ROOT}/tests/run {ROOT}/tests/support/py"
+    (folder / "pytest.ini").write_text(re.sub(r"pythonpath = .*", folders, settings))
     shutil.copy(ROOT / "tests" / "conftest.py", folder)
     done = subprocess.run([sys.executable, "-B", "-m", "pytest", *arguments], cwd=folder, capture_output=True, text=True,
                           env={**os.environ, "TMPDIR": str(folder), **environment})
@@ -271,8 +272,8 @@ def test_results(context):
     check(lines[at + 1:at + 3] == ["    is late", "    and why"], "\n".join(lines))
     check(status == 1 and lines[-1] == "5 passed, 4 failed, 2 skipped", f"status {status}, {lines[-1]}")
     names = set(re.findall(r'<testcase classname="" name="([^"]*)"', xml.read_text()))
-    check(names == {f"a.{n}" for n in ("good", "wrong", "absent", "p", "q", "r")} | {f"b.{n}" for n in ("in_main", "late", "host", "error")},
-          f"the junit file has {names}")
+    check(names == {f"a.{name}" for name in ("good", "wrong", "absent", "p", "q", "r")}
+          | {f"b.{name}" for name in ("in_main", "late", "host", "error")}, f"the junit file has {names}")
 
 
 def test_results_in_guests(context):

@@ -12,7 +12,8 @@ from harness import (GIVE_UP_S, MS, WALLPROF, Profile, Recording, Skip, check, c
                      expect_failure, needs_root, wait_until)
 
 # A task's part is held against that task's own clock, with room for what preempts it.
-pytestmark = [pytest.mark.untimed, pytest.mark.host_only("the parts are made of switches, which other suites hold to account on every kernel")]
+pytestmark = [pytest.mark.untimed,
+              pytest.mark.host_only("the parts are made of switches, which other suites hold to account on every kernel")]
 
 PART = re.compile(r"(?P<name>[^,]+?) (?:(?P<number>[\d.]+) (?P<unit>s|ms|us)|for an unknown time)(?:, |$)")
 UNITS = {"s": 1000 * MS, "ms": MS, "us": 1000}
