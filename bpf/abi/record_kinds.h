@@ -48,6 +48,8 @@ enum record_kind_flags {
 	KIND(SOCKET, 22, "socket", RECORD_EVENT, offsetof(struct rec_socket, text))                \
 	KIND(WATCH, 23, "epoll list", RECORD_EVENT, offsetof(struct rec_watch, watched))           \
 	KIND(FUTEX, 24, "futex", RECORD_EVENT, sizeof(struct rec_futex))                           \
+	KIND(ARGS, 25, "arguments", RECORD_EVENT | RECORD_DROPPABLE,                               \
+	     offsetof(struct rec_args, text))                                                      \
                                                                                                    \
 	KIND(META, 33, "metadata", 0, sizeof(struct rec_meta))                                     \
 	KIND(WINDOW, 34, "window", 0, sizeof(struct rec_window))                                   \

@@ -225,6 +225,29 @@ struct rec_exec {
 	char path[EXEC_PATH_LEN]; /* as given to execve; truncated, always NUL-terminated */
 };
 
+#define ARGS_MAX 4096 /* bytes of an argument list that are recorded */
+
+/*
+ * REC_ARGS: the argument list of a process, from then on: at each exec, and for processes that were
+ * not executed while they were recorded, at the start of the window, or when they become targets.
+ * What a process has written over it (a title, as setproctitle(3) of BSD sets it) is read again at
+ * the end of the window, and recorded if it is another one.
+ */
+enum args_flags {
+	ARGS_FROM_PROC = 1 << 0, /* read by the recorder from /proc/PID/cmdline */
+	ARGS_INHERITED = 1 << 1, /* those of the process that forked it */
+};
+
+struct rec_args {
+	struct record h;
+	u32 tgid;
+	u32 exec_id; /* of the program; see rec_task; 0 = not known */
+	u32 total;   /* bytes that the kernel set aside for the whole list; 0 = not known */
+	u16 size;    /* of text, bytes; less than total: the rest is not recorded */
+	u16 reserved;
+	char text[]; /* the arguments, each with its NUL; the last one may lack it */
+};
+
 /* REC_EXIT: sent with the final switch-out, just before it. */
 enum exit_flags {
 	EXIT_GROUP_DEAD = 1 << 0, /* the last thread of the process */

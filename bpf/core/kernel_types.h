@@ -229,6 +229,7 @@ typedef struct {
 struct mm_struct {
 	unsigned long saved_auxv[SAVED_AUXV_WORDS];
 	unsigned long start_stack, start_brk, brk;
+	unsigned long arg_start, arg_end;
 	mm_context_t context;
 	struct rw_semaphore mmap_lock;
 };

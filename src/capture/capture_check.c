@@ -151,6 +151,8 @@ static bool check_tail(const struct record *record)
 
 		return has_end(exec->comm, COMM_LEN) && has_end(exec->path, EXEC_PATH_LEN);
 	}
+	case REC_ARGS:
+		return ((const struct rec_args *)record)->size <= tail;
 	case REC_STACK:
 #ifdef WALLPROF_PLANTED_BUG
 		tail += sizeof(u64); /* a deliberate error, which tests/fuzz must find */

@@ -27,6 +27,8 @@ typedef struct Process {
 	enum process_state state;
 	uint64_t begun_ns; /* the youngest time at which it was alive */
 	uint64_t ended_ns; /* the time of its end */
+	/* Of the argument list that was recorded last (args_hash()); 0 = none was. */
+	uint64_t args_hash;
 } Process;
 
 typedef struct ProcessTable {

@@ -160,6 +160,7 @@ static bool is_loaded(const struct bpf_program *program, const ProgramsOptions *
 	const ProgramInfo *info = program_info_of(bpf_program__name(program));
 
 	return info->group == group && has_hook(info, kernel) &&
+	       (!info->for_args || options->args) &&
 	       (!info->for_cgroups || options->scope.cgroup.id) &&
 	       (!info->for_faults || fault_hooks_use(faults, info));
 }

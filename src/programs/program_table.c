@@ -72,6 +72,8 @@ static const ProgramInfo programs[] = {
 	ROW("on_wakeup_new", "tp_btf/sched_wakeup_new", "new processes and threads", REQUIRED, TICK,
 	    .lost_kind = REC_TASK),
 	ROW("on_exec", "tp_btf/sched_process_exec", "exec", REQUIRED, TICK, .lost_kind = REC_EXEC),
+	ROW("on_exec_args", "tp_btf/sched_process_exec", "arguments", OPTIONAL, TICK,
+	    .for_args = true, .lost_kind = REC_ARGS),
 	ROW("on_rename", "tp_btf/task_rename", "thread names", REQUIRED, TICK,
 	    .lost_kind = REC_TASK),
 	ROW("on_tick", "perf_event/cpu-clock", "CPU samples", REQUIRED, TICK,

@@ -40,6 +40,7 @@ typedef struct ProgramInfo {
 	const char *purpose;	    /* what doctor prints after the hook */
 	enum program_need need;
 	enum load_group group;
+	bool for_args;	  /* loaded only if argument lists are recorded */
 	bool for_cgroups; /* loaded only if a cgroup is recorded */
 	bool for_faults;  /* loaded depending on the source of page faults: */
 	enum fault_use fentry, events;

@@ -19,6 +19,7 @@
 enum carried {
 	CARRIED_TASK,	/* the last REC_TASK */
 	CARRIED_EXEC,	/* the last REC_EXEC, of a leader */
+	CARRIED_ARGS,	/* the last REC_ARGS, of a leader */
 	CARRIED_BEFORE, /* the record before a switch-out: since when the thread ran */
 	CARRIED_EARLY,	/* the wakeup between the two, if any */
 	CARRIED_STATE,	/* REC_SNAPSHOT, or this thread's side of the last REC_SWITCH */
@@ -213,6 +214,30 @@ static void end_other_threads(FlightCarry *carry, uint32_t tgid, uint64_t ns)
 	leader->others_ended_ns = MAX(leader->others_ended_ns, ns);
 }
 
+static void carry_args(FlightCarry *carry, const struct rec_args *record)
+{
+	CarriedThread *leader = carried_thread(carry, record->tgid);
+
+	if (record->h.ns > leader->ended_ns)
+		keep(leader, CARRIED_ARGS, &record->h, record->h.len);
+}
+
+/* A forked process has its parent's arguments until it executes a program. */
+static void inherit_args(FlightCarry *carry, const struct rec_task *task)
+{
+	const struct record *parents =
+		carried_thread(carry, task->parent_tgid)->records[CARRIED_ARGS];
+	struct rec_args *args;
+
+	if (!parents)
+		return;
+	args = (struct rec_args *)keep(carried_thread(carry, task->tgid), CARRIED_ARGS, parents,
+				       parents->len);
+	args->tgid = task->tgid;
+	args->h.ns = task->h.ns;
+	args->h.flags |= ARGS_INHERITED;
+}
+
 /* A reused tid belongs to another thread, so all older records are forgotten. */
 static void carry_task(FlightCarry *carry, const struct rec_task *record)
 {
@@ -226,8 +251,10 @@ static void carry_task(FlightCarry *carry, const struct rec_task *record)
 	if (birth)
 		thread->ended_ns = 0;
 	keep(thread, CARRIED_TASK, &record->h, record->h.len);
-	if (birth && record->tid == record->tgid)
-		end_other_threads(carry, record->tgid, record->h.ns);
+	if (!birth || record->tid != record->tgid)
+		return;
+	end_other_threads(carry, record->tgid, record->h.ns);
+	inherit_args(carry, record);
 }
 
 /* A non-leader that calls exec continues with the leader's tid. */
@@ -331,6 +358,8 @@ void flight_carry_add(FlightCarry *carry, const struct record *record)
 		return carry_task(carry, (const struct rec_task *)record);
 	case REC_EXEC:
 		return carry_exec(carry, (const struct rec_exec *)record);
+	case REC_ARGS:
+		return carry_args(carry, (const struct rec_args *)record);
 	case REC_EXIT:
 		return carry_exit(carry, (const struct rec_exit *)record);
 	case REC_SNAPSHOT:

@@ -162,6 +162,8 @@ int metadata_write(const MetadataInput *input, RecordSink sink, void *user)
 	put(&meta, "waking-context", "%s", input->waking_context);
 	put(&meta, "recording-cost", "by run");
 	put(&meta, "strangers", options->whole_system ? "all" : "while targets wait");
+	if (!options->no_args)
+		put(&meta, "args", "at exec and attach");
 	put(&meta, "own-code", "%s", input->own_code);
 	put(&meta, "frequency", "%u", options->frequency);
 	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);

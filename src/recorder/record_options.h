@@ -37,7 +37,8 @@ typedef struct RecordOptions {
 	bool defer_symbols;
 	bool no_debuginfod;
 	bool no_source;
-	bool cost; /* measure and print the cost of recording */
+	bool no_args; /* argument lists are not recorded */
+	bool cost;    /* measure and print the cost of recording */
 } RecordOptions;
 
 #endif

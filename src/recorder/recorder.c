@@ -401,6 +401,9 @@ static int write_end(Recording *recording, uint64_t end)
 
 	if (error)
 		return error;
+	error = recording_add_all_args(recording);
+	if (error)
+		return error;
 	error = recording->flight ? finish_flight(recording, end) : 0;
 	if (error)
 		return error;

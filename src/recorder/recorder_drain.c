@@ -74,8 +74,9 @@ static void on_leader(Recording *recording, const struct rec_task *task)
 }
 
 /*
- * Drains do not parse records, with two exceptions: the side-band must know whose mappings are
- * needed, and the unwinder follows births and exits. Copies of stacks go only to the unwinder.
+ * Drains do not parse records, with three exceptions: the side-band must know whose mappings are
+ * needed, the unwinder follows births and exits, and argument lists are compared with later ones.
+ * Copies of stacks go only to the unwinder.
  */
 static int on_bpf_record(void *user, const struct record *record)
 {
@@ -85,6 +86,8 @@ static int on_bpf_record(void *user, const struct record *record)
 		on_task(recording, (const struct rec_task *)record);
 	else if (record->kind == REC_EXIT)
 		on_exit_record(recording, (const struct rec_exit *)record);
+	else if (record->kind == REC_ARGS)
+		recording_on_args(recording, (const struct rec_args *)record);
 	if (recording->unwinder && is_for_unwinder(record))
 		unwinder_on_record(recording->unwinder, record);
 	if (recording->unwinder && recording->scope.threads && record->kind == REC_TASK)

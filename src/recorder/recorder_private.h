@@ -4,6 +4,7 @@
  *
  *   recorder_setup.c     everything before the window begins, except
  *   recorder_targets.c   finding and describing the targets
+ *   recorder_args.c      argument lists from /proc
  *   recorder_drain.c     from the kernel's buffers into the capture
  *   recorder.c           the window, and what follows it
  *   recorder_warnings.c  warnings about what is missing
@@ -100,6 +101,18 @@ int recording_describe(Recording *recording, bool at_end);
  * Describes processes that have become targets since the last call. Returns 0 or a negative errno.
  */
 int recording_describe_joined(Recording *recording);
+
+/*
+ * Records the argument list that /proc shows for a process, unless it is the one that was recorded
+ * last. What cannot be read is left out. Returns 0 or a negative errno.
+ */
+int recording_add_args(Recording *recording, uint32_t ns_tgid);
+
+/* The same for all processes that have not ended. */
+int recording_add_all_args(Recording *recording);
+
+/* Remembers which argument list BPF has recorded. */
+void recording_on_args(Recording *recording, const struct rec_args *args);
 
 /*
  * Logs what is missing and writes it as notes, after the programs are stopped and all rings are

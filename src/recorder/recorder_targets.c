@@ -183,6 +183,8 @@ static int add_mappings_of_all(Recording *recording)
 	/* Draining may add processes. */
 	for (size_t i = 0; i < recording->new_processes.count && !error; i++) {
 		error = add_initial_mappings(recording, recording->new_processes.items[i]);
+		if (!error)
+			error = recording_add_args(recording, recording->new_processes.items[i]);
 		if (error || now_ns() - drained_ns < DRAIN_NS)
 			continue;
 		error = recording_drain(recording);
@@ -228,6 +230,8 @@ int recording_describe_joined(Recording *recording)
 						  recording);
 		if (error == -ESRCH) /* it has ended */
 			error = 0;
+		if (!error)
+			error = recording_add_args(recording, pid);
 		sideband_rescan(recording->sideband, pid);
 	}
 	recording->new_processes.count = 0;

@@ -38,7 +38,7 @@ _wallprof_options() {
 	local reading="--from --process --thread --to"
 	local all="--help --licenses --no-debuginfod --quiet --verbose --version"
 	local recording="--all --as-root --capture-compression --cgroup --cost --defer-symbols --delay --duration --fault-source --fault-threshold
-		--flight-recorder --frequency --kernel-stacks --kthreads --no-source --output --pid --ring-size --stacks --tid --unwind-memory
+		--flight-recorder --frequency --kernel-stacks --kthreads --no-args --no-source --output --pid --ring-size --stacks --tid --unwind-memory
 		--waker-stacks"
 
 	case $1 in
