@@ -500,9 +500,7 @@ size_t critical_path_stretch(const Thread *track, size_t i)
 const char *critical_path_stretch_name(const Timeline *timeline, size_t i)
 {
 	const Thread *track = &timeline->path.track;
-	const char *name = interval_owner(timeline, track, i)->name;
-
 	if (track->intervals.items[i].reason == REASON_ON_DEVICE)
 		return reason_info[REASON_ON_DEVICE].leaf;
-	return name && *name ? name : "unknown";
+	return thread_label(timeline, interval_owner(timeline, track, i));
 }

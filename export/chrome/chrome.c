@@ -131,6 +131,22 @@ static void write_cpu_names(Chrome *chrome, uint64_t *place)
 	}
 }
 
+static void write_process(Chrome *chrome, const Process *process, uint32_t pid, uint32_t tid,
+			  uint64_t place)
+{
+	_cleanup_free_ char *args = args_text(process->args);
+
+	write_name(chrome, "process_name", pid, tid, process->label);
+	write_position(chrome, "process_sort_index", pid, tid, place);
+	if (!args)
+		return;
+	chrome_begin(chrome, "M", "process_labels", pid, tid);
+	json_key_object(&chrome->json, "args");
+	json_key_string(&chrome->json, "labels", args);
+	json_end_object(&chrome->json);
+	json_end_object(&chrome->json);
+}
+
 /* In the order of the Firefox profile: what matters most is at the top. */
 static void write_names(Chrome *chrome)
 {
@@ -147,13 +163,9 @@ static void write_names(Chrome *chrome)
 			const Thread *thread = &timeline->threads.items[number];
 			uint32_t pid = chrome->pids[thread->process], tid = chrome->tids[number];
 
-			if (thread->is_main) {
-				write_name(
-					chrome, "process_name", pid, tid,
-					or_unknown(
-						timeline->processes.items[thread->process].name));
-				write_position(chrome, "process_sort_index", pid, tid, place);
-			}
+			if (thread->is_main)
+				write_process(chrome, &timeline->processes.items[thread->process],
+					      pid, tid, place);
 			write_name(chrome, "thread_name", pid, tid, or_unknown(thread->name));
 			write_position(chrome, "thread_sort_index", pid, tid, place++);
 		}

@@ -443,12 +443,13 @@ static void write_loss_data(Profile *profile, const Marker *marker)
 static void write_process_data(Profile *profile, const Marker *marker)
 {
 	const Process *process = &profile->timeline->processes.items[marker->thread->process];
-	_cleanup_free_ char *status = process_end_text(process);
+	_cleanup_free_ char *status = process_end_text(process), *args = args_text(process->args);
 
 	if (marker->kind == MARKER_EXIT) {
 		json_key_string(&profile->json, "type", "ProcessExit");
 	} else {
 		json_key_string(&profile->json, "type", "Process");
+		key_unique(profile, "name", process->label);
 		json_key(&profile->json, "process");
 		/* For a process's main thread pid and tid are the same. */
 		track_json_pid(&profile->json, profile->tracks.tids[process->threads.items[0]]);
@@ -456,6 +457,8 @@ static void write_process_data(Profile *profile, const Marker *marker)
 	key_unique(profile, "status", status);
 	if (process->path)
 		json_key_string(&profile->json, "path", process->path);
+	if (args)
+		key_unique(profile, "args", args);
 }
 
 static void write_path_data(Profile *profile, const Marker *marker)

@@ -82,13 +82,14 @@ static const SchemaField loss_fields[] = {
 	{"why", "Why", "unique-string"},
 };
 static const SchemaField process_fields[] = {
-	{"process", "Process", "pid"},
-	{"status", "Status", "unique-string"},
-	{"path", "Program", "file-path"},
+	{"name", "Name", "unique-string"},	{"process", "Process", "pid"},
+	{"status", "Status", "unique-string"},	{"path", "Program", "file-path"},
+	{"args", "Arguments", "unique-string"},
 };
 static const SchemaField end_fields[] = {
 	{"status", "Status", "unique-string"},
 	{"path", "Program", "file-path"},
+	{"args", "Arguments", "unique-string"},
 };
 static const SchemaField path_fields[] = {
 	{"name", "Thread", "unique-string"},
@@ -131,7 +132,7 @@ static const Schema schemas[] = {
 	 FIELDS(end_fields)},
 	{.name = "Process",
 	 .description = "One of the processes that share this lane, from start to end.",
-	 .label = "{marker.data.process}: {marker.data.status}",
+	 .label = "{marker.data.name}: {marker.data.status}",
 	 FIELDS(process_fields)},
 	{.name = "OnPath",
 	 .description = "This thread determined how long the run took here: it ran, or slept "

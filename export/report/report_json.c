@@ -69,6 +69,29 @@ static void write_exit(Json *json, const Process *process)
 	key_or_null(json, "exit_signal", process->exited_in_window && signal != 0, signal);
 }
 
+/*
+ * "args": the argument list, or null. "args_cut": it goes on. "args_inherited": it is that of the
+ * process that forked this one.
+ */
+static void write_args(Json *json, const Process *process)
+{
+	const char *at = process->args.text, *end;
+
+	if (!at) {
+		json_key_null(json, "args");
+		return;
+	}
+	json_key_array(json, "args");
+	for (end = at + process->args.size; at < end; at += strnlen(at, end - at) + 1) {
+		_cleanup_free_ char *arg = xasprintf("%.*s", (int)(end - at), at);
+
+		json_put_string(json, arg);
+	}
+	json_end_array(json);
+	json_key_bool(json, "args_cut", process->args.is_cut);
+	json_key_bool(json, "args_inherited", process->args_inherited);
+}
+
 static void write_process(Json *json, const Timeline *timeline, const Process *process)
 {
 	const Process *parent = process->parent < timeline->processes.count
@@ -83,6 +106,7 @@ static void write_process(Json *json, const Timeline *timeline, const Process *p
 		json_key_string(json, "path", process->path);
 	else
 		json_key_null(json, "path");
+	write_args(json, process);
 	json_key_u64(json, "start_ns",
 		     process->start_ns - MIN(process->start_ns, timeline->start_ns));
 	json_key_u64(json, "end_ns", process->end_ns - MIN(process->end_ns, timeline->start_ns));

@@ -60,10 +60,9 @@ static void print_processes(FILE *file, const Timeline *timeline)
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		const Process *process = &timeline->processes.items[i];
 		Ledger ledger = process_ledger(timeline, process);
-		_cleanup_free_ char *name = text_printable(process->name);
 
 		print_line(file, process->ns_tgid, process->threads.count, &ledger);
-		fprintf(file, "%s\n", name);
+		fprintf(file, "%s\n", process->label);
 	}
 }
 

@@ -73,7 +73,7 @@ static void print_title(FILE *file, const Timeline *timeline)
 	const Thread *end = &timeline->threads.items[timeline->path.end];
 	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
 	uint64_t rest_ns = window_ns - MIN(window_ns, length_of(timeline));
-	_cleanup_free_ char *name = text_printable(end->name);
+	_cleanup_free_ char *name = text_printable(thread_label(timeline, end));
 
 	fprintf(file, "critical path: %s", DURATION(length_of(timeline)));
 	if (rest_ns > window_ns / 1000)
@@ -106,7 +106,8 @@ static char *none_text(const Timeline *timeline)
 			busiest = thread;
 	}
 	if (path->hidden) {
-		_cleanup_free_ char *end = text_printable(timeline->threads.items[path->end].name);
+		_cleanup_free_ char *end =
+			text_printable(thread_label(timeline, &timeline->threads.items[path->end]));
 
 		why = xasprintf(
 			"not shown: %.1f %% of it is %s (%u) in %s until an event from outside "
@@ -122,7 +123,7 @@ static char *none_text(const Timeline *timeline)
 	}
 	if (!busiest)
 		return xstrdup(why);
-	name = text_printable(busiest->name);
+	name = text_printable(thread_label(timeline, busiest));
 	return xasprintf("%s; --critical-path=TID prints that of a thread (the busiest is %s (%u), "
 			 "which ran for %s)",
 			 why, name, busiest->ns_tid, DURATION(busiest->ledger[STATE_RUNNING]));
@@ -142,7 +143,7 @@ void report_path_line(FILE *file, const Timeline *timeline)
 	print_title(file, timeline);
 	for (size_t i = 0; i < parts.count && i < THREADS_IN_LINE; i++) {
 		const Thread *thread = &timeline->threads.items[parts.items[i].thread];
-		_cleanup_free_ char *name = text_printable(thread->name);
+		_cleanup_free_ char *name = text_printable(thread_label(timeline, thread));
 
 		fprintf(file, "%s %.1f %% %s (%u)", i == 0 ? ":" : ",",
 			share(timeline, parts.items[i].ns), name, thread->ns_tid);
@@ -177,7 +178,8 @@ static void print_threads(FILE *file, const Timeline *timeline)
 	for (size_t i = 0; i < parts.count; i++) {
 		const Part *part = &parts.items[i];
 		const Thread *thread = &timeline->threads.items[part->thread];
-		_cleanup_free_ char *name = text_printable(thread->name), *text = NULL;
+		_cleanup_free_ char *name = text_printable(thread_label(timeline, thread)),
+				    *text = NULL;
 
 		if (i >= THREADS_SHOWN) {
 			add_part(&others, part);

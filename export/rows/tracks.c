@@ -264,7 +264,7 @@ static Track *add_track(Tracks *tracks, const Timeline *timeline, uint32_t threa
 
 	*track = (Track){
 		.name = xstrdup(t->name && *t->name ? t->name : "unknown"),
-		.process_name = xstrdup(process_name(process)),
+		.process_name = xstrdup(process->label),
 		.pid = pid,
 		.tid = tracks->tids[thread],
 		.is_main = t->is_main,

@@ -26,6 +26,8 @@ void timeline_free(Timeline *timeline)
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		free(timeline->processes.items[i].name);
 		free(timeline->processes.items[i].path);
+		free(timeline->processes.items[i].label);
+		free((char *)timeline->processes.items[i].args.text);
 		vec_free(&timeline->processes.items[i].threads);
 	}
 	for (size_t i = 0; i < timeline->meta_values.count; i++)
@@ -54,6 +56,30 @@ void timeline_free(Timeline *timeline)
 		free(timeline->notes.items[i]);
 	vec_free(&timeline->notes);
 	free(timeline);
+}
+
+char *process_make_label(const Process *process)
+{
+	char *own, *label;
+
+	if (!process->name || !*process->name)
+		return xstrdup("unknown");
+	own = args_label(process->name, process->args);
+	if (!process->args_inherited)
+		return own;
+	label = xasprintf("%s (forked)", own);
+	free(own);
+	return label;
+}
+
+const char *thread_label(const Timeline *timeline, const Thread *thread)
+{
+	const Process *process = &timeline->processes.items[thread->process];
+
+	if (!thread->name || !*thread->name)
+		return "unknown";
+	return process->name && !strcmp(process->name, thread->name) ? process->label
+								     : thread->name;
 }
 
 void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule)

@@ -11,6 +11,7 @@
 #ifndef WALLPROF_TIMELINE_H
 #define WALLPROF_TIMELINE_H
 
+#include "args.h"
 #include "objects.h"
 #include "reason.h"
 #include "records.h"
@@ -200,6 +201,11 @@ typedef struct Process {
 	uint32_t parent; /* Timeline::processes, or THREAD_NONE */
 	char *name;	 /* of the leader: last exec or comm */
 	char *path;	 /* last exec's path, or NULL */
+	/* Its last argument list (text is owned; NULL: not known), or the one it was forked with.
+	 */
+	Args args;
+	bool args_inherited;
+	char *label; /* process_make_label() */
 	uint64_t start_ns, end_ns;
 	bool born_in_window, exited_in_window;
 	uint32_t exit_code;    /* as wait(2), if exited_in_window */
@@ -363,6 +369,15 @@ void timeline_free(Timeline *timeline);
 
 /* Frees what the thread owns. */
 void thread_free(Thread *thread);
+
+/*
+ * Makes Process::label: the name, and what tells the process from others of that name
+ * (args_label()). "(forked)": the arguments are those of the process that forked it.
+ */
+char *process_make_label(const Process *process);
+
+/* Returns its process's label if it has the process's name, else its own name. */
+const char *thread_label(const Timeline *timeline, const Thread *thread);
 
 /* Changes the reason of wait i. */
 void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule);

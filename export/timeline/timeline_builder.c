@@ -345,7 +345,7 @@ static void add_event(TimelineBuilder *builder, const struct record *record)
 	/* The recorder sends the stack that it found in a stack copy as a record of its own. */
 	if (record->kind == REC_STACK && record->flags & STACK_FROM_COPY)
 		builder->timeline->totals[REC_STACK_COPY].received++;
-	else
+	else if (record->kind != REC_ARGS || !record->flags) /* the others are the recorder's own */
 		builder->timeline->totals[record->kind].received++;
 	if (record->kind != REC_STACK) {
 		builder->first_ns = MIN(builder->first_ns, record->ns);
@@ -360,6 +360,8 @@ static void add_event(TimelineBuilder *builder, const struct record *record)
 		return tasks_task(builder, (const struct rec_task *)record);
 	case REC_EXEC:
 		return tasks_exec(builder, (const struct rec_exec *)record);
+	case REC_ARGS:
+		return tasks_args(builder, (const struct rec_args *)record);
 	case REC_EXIT:
 		return tasks_exit(builder, (const struct rec_exit *)record);
 	case REC_STATS:

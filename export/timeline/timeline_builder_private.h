@@ -136,9 +136,10 @@ typedef struct BuildProcess {
 	uint64_t group_dead_ns;
 	uint32_t last_target; /* the thread of that exit */
 	uint32_t exit_code;
-	uint32_t exec_id;   /* of its program; see rec_task */
-	bool kernel;	    /* all threads of the kernel */
-	bool leader_exited; /* exit_code is the leader's */
+	uint32_t exec_id;      /* of its program; see rec_task */
+	uint32_t args_exec_id; /* of the program whose argument list it has; 0 = not known */
+	bool kernel;	       /* all threads of the kernel */
+	bool leader_exited;    /* exit_code is the leader's */
 } BuildProcess;
 
 /* Losses of one kind of record, sorted and merged. */
@@ -213,6 +214,7 @@ uint64_t tasks_recorded_since(const TimelineBuilder *builder, const BuildThread 
 
 void tasks_task(TimelineBuilder *builder, const struct rec_task *record);
 void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record);
+void tasks_args(TimelineBuilder *builder, const struct rec_args *record);
 void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record);
 void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record);
 

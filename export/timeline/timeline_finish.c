@@ -279,6 +279,7 @@ static void describe_process(const TimelineBuilder *builder, BuildProcess *built
 	process->exit_code = built->exit_code;
 	if (!process->name)
 		process->name = xstrdup(leader_name(builder, process));
+	process->label = process_make_label(process);
 }
 
 static uint32_t parent_number(const TimelineBuilder *builder, const BuildProcess *process,
@@ -308,6 +309,7 @@ static void move_processes(TimelineBuilder *builder, const uint32_t *thread_numb
 		if (!built->process.threads.count) {
 			free(built->process.name);
 			free(built->process.path);
+			free((char *)built->process.args.text);
 			continue;
 		}
 		describe_process(builder, built);

@@ -308,6 +308,49 @@ BuildThread *tasks_target_tick(TimelineBuilder *builder, uint32_t tid, uint16_t 
 
 /* ---- processes ---------------------------------------------------------------- */
 
+static void set_args(Process *process, const char *text, size_t size, bool is_cut)
+{
+	process->args_inherited = false;
+	free((char *)process->args.text);
+	process->args = (Args){.text = size > 0 ? memcpy(xmalloc(size), text, size) : NULL,
+			       .size = size,
+			       .is_cut = is_cut};
+}
+
+/* A forked process has its parent's arguments until it executes a program. */
+static void inherit_args(TimelineBuilder *builder, BuildProcess *child)
+{
+	const BuildProcess *parent;
+
+	if (child->parent == INDEX_NONE)
+		return;
+	parent = &builder->processes.items[child->parent];
+	set_args(&child->process, parent->process.args.text, parent->process.args.size,
+		 parent->process.args.is_cut);
+	child->process.args_inherited = child->process.args.size > 0;
+	child->args_exec_id = parent->args_exec_id;
+}
+
+void tasks_args(TimelineBuilder *builder, const struct rec_args *record)
+{
+	uint32_t index = map_get(&builder->process_of_tgid, record->tgid);
+	BuildProcess *process;
+
+	if (index == MAP_NONE)
+		return;
+	process = &builder->processes.items[index];
+	/* A forked process that has not changed its list still has that of its parent. */
+	if (record->h.flags & ARGS_FROM_PROC && record->size > 0 &&
+	    process->process.args.size == record->size &&
+	    !memcmp(process->process.args.text, record->text, record->size))
+		return;
+	set_args(&process->process, record->text, record->size, record->total > record->size);
+	process->process.args_inherited = record->h.flags & ARGS_INHERITED;
+	/* The recorder does not know it. */
+	process->args_exec_id =
+		record->h.flags & ARGS_FROM_PROC ? process->exec_id : record->exec_id;
+}
+
 static BuildProcess *process_new(TimelineBuilder *builder, const struct rec_task *record)
 {
 	uint32_t index = builder->processes.count;
@@ -322,6 +365,8 @@ static BuildProcess *process_new(TimelineBuilder *builder, const struct rec_task
 		.kernel = record->h.flags & TASK_KTHREAD,
 	};
 	map_set(&builder->process_of_tgid, record->tgid, index);
+	if (record->h.flags & TASK_BIRTH)
+		inherit_args(builder, process);
 	return process;
 }
 
@@ -487,6 +532,9 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 	rename_to(&process->process.name, record->comm, COMM_LEN - 1);
 	rename_to(&process->process.path, record->path, EXEC_PATH_LEN - 1);
 	process->exec_id = record->exec_id;
+	/* The record of this program's arguments may come before this one, and may be lost. */
+	if (process->args_exec_id != record->exec_id)
+		set_args(&process->process, NULL, 0, /* is_cut= */ false);
 	/* exec ends the other threads. */
 	for (size_t i = 0; i < process->targets.count; i++) {
 		BuildThread *other = builder->targets.items[process->targets.items[i]];

@@ -275,7 +275,7 @@ BEGINNINGS = {
     "export/reason/futex_kinds.h": ("user_",),
     "export/rows/row_plan.h": ("row_",),
     "export/stacks/labels.h": ("loss_cause_", "stack_end_", "syscall_"),
-    "export/timeline/timeline.h": ("thread_",),
+    "export/timeline/timeline.h": ("thread_", "process_"),
     "export/timeline/timeline_builder_private.h": ("tasks_", "chain_", "stack_reference", "cpus_", "faults_", "losses_",
                                                    "waits_", "spans_", "resolve_", "filter_"),
     "export/waits/wait_fields.h": ("request_stack", "tick_stack", "task_name", "interrupt_label", "chain_add_user",

@@ -27,6 +27,7 @@ uint32_t fixture_process(Timeline *t, uint32_t pid, const char *name, uint64_t s
 		.ns_tgid = pid,
 		.parent = THREAD_NONE,
 		.name = xstrdup(name),
+		.label = xstrdup(name),
 		.start_ns = FIXTURE_START + start,
 		.end_ns = FIXTURE_START + end,
 		.exited_in_window = FIXTURE_START + end < t->end_ns,
