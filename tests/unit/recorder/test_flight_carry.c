@@ -454,12 +454,64 @@ static void test_missed(void **state)
 	flight_carry_free(carry);
 }
 
+static int note_args(void *user, const struct record *record)
+{
+	char *text = user;
+	const struct rec_args *args = (const struct rec_args *)record;
+
+	if (record->kind == REC_ARGS)
+		sprintf(text + strlen(text), "%u:%.*s%s ", args->tgid, (int)args->size, args->text,
+			record->flags & ARGS_INHERITED ? "*" : "");
+	return 0;
+}
+
+static void take_args(FlightCarry *carry, uint32_t tgid, const char *text, uint64_t ns)
+{
+	struct rec_args *args = make_record(REC_ARGS, 0, 0, offsetof(struct rec_args, text), text,
+					    strlen(text) + 1);
+
+	args->tgid = tgid;
+	args->size = strlen(text);
+	take(carry, args, ns);
+}
+
+/* The last list of each process is kept; a forked one has its parent's. */
+static void test_args(void **state)
+{
+	FlightCarry *carry = flight_carry_new();
+	struct rec_exit *exit = make_record(REC_EXIT, EXIT_GROUP_DEAD, 0, sizeof(*exit), NULL, 0);
+	char text[100] = "";
+
+	(void)state;
+	take_thread(carry, 6, 6, 100);
+	take_args(carry, 6, "old", 110);
+	take_args(carry, 6, "new", 120);
+	for (uint32_t child = 7; child < 10; child++) {
+		struct rec_task *task = (struct rec_task *)make_task(child, child, child);
+
+		task->h.flags = TASK_BIRTH;
+		task->parent_tgid = child < 9 ? 6 : 5;
+		take(carry, task, 130);
+	}
+	take_args(carry, 8, "own", 140);
+	assert_int_equal(flight_carry_write(carry, 0, note_args, text), 0);
+	assert_string_equal(text, "6:new 7:new* 8:own ");
+	*text = '\0';
+	exit->tid = exit->tgid = 6;
+	take(carry, exit, 150);
+	take_args(carry, 6, "late", 145);
+	assert_int_equal(flight_carry_write(carry, 0, note_args, text), 0);
+	assert_string_equal(text, "7:new* 8:own ");
+	flight_carry_free(carry);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same),	     cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_forgotten),    cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_process_ends), cmocka_unit_test(test_missed),
+		cmocka_unit_test(test_args),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
