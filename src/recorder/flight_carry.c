@@ -214,28 +214,47 @@ static void end_other_threads(FlightCarry *carry, uint32_t tgid, uint64_t ns)
 	leader->others_ended_ns = MAX(leader->others_ended_ns, ns);
 }
 
+/* Keeps the list of the process that forked this one at that time. */
+static void inherit_args(CarriedThread *leader, const struct record *parents, uint64_t birth_ns)
+{
+	struct rec_args *args =
+		(struct rec_args *)keep(leader, CARRIED_ARGS, parents, parents->len);
+
+	args->tgid = leader->tid;
+	args->h.ns = birth_ns;
+	args->h.flags |= ARGS_INHERITED;
+}
+
+/* Returns when the process was forked, if it has executed nothing since; else 0. */
+static uint64_t fork_ns(const CarriedThread *leader)
+{
+	const struct record *task = leader->records[CARRIED_TASK];
+	const struct record *args = leader->records[CARRIED_ARGS];
+
+	if (args)
+		return args->flags & ARGS_INHERITED ? args->ns : 0;
+	return task && task->flags & TASK_BIRTH ? task->ns : 0;
+}
+
+/*
+ * The list comes through another ring than the births: the process may have forked others since
+ * whose births are known.
+ */
 static void carry_args(FlightCarry *carry, const struct rec_args *record)
 {
 	CarriedThread *leader = carried_thread(carry, record->tgid);
 
-	if (record->h.ns > leader->ended_ns)
-		keep(leader, CARRIED_ARGS, &record->h, record->h.len);
-}
-
-/* A forked process has its parent's arguments until it executes a program. */
-static void inherit_args(FlightCarry *carry, const struct rec_task *task)
-{
-	const struct record *parents =
-		carried_thread(carry, task->parent_tgid)->records[CARRIED_ARGS];
-	struct rec_args *args;
-
-	if (!parents)
+	if (record->h.ns <= leader->ended_ns)
 		return;
-	args = (struct rec_args *)keep(carried_thread(carry, task->tgid), CARRIED_ARGS, parents,
-				       parents->len);
-	args->tgid = task->tgid;
-	args->h.ns = task->h.ns;
-	args->h.flags |= ARGS_INHERITED;
+	keep(leader, CARRIED_ARGS, &record->h, record->h.len);
+	for (size_t i = 0; i < carry->threads.count; i++) {
+		CarriedThread *child = &carry->threads.items[i];
+		const struct rec_task *task = carried_task(child);
+
+		if (task && task->tid == task->tgid && task->parent_tgid == record->tgid &&
+		    fork_ns(child) > record->h.ns)
+			inherit_args(child, &record->h, fork_ns(child));
+	}
 }
 
 /* A reused tid belongs to another thread, so all older records are forgotten. */
@@ -243,6 +262,7 @@ static void carry_task(FlightCarry *carry, const struct rec_task *record)
 {
 	CarriedThread *thread = carried_thread(carry, record->tid);
 	bool birth = record->h.flags & TASK_BIRTH;
+	const struct record *parents;
 
 	if (!birth && record->h.ns <= thread->ended_ns)
 		return;
@@ -254,7 +274,9 @@ static void carry_task(FlightCarry *carry, const struct rec_task *record)
 	if (!birth || record->tid != record->tgid)
 		return;
 	end_other_threads(carry, record->tgid, record->h.ns);
-	inherit_args(carry, record);
+	parents = carried_thread(carry, record->parent_tgid)->records[CARRIED_ARGS];
+	if (parents && parents->ns < record->h.ns)
+		inherit_args(carried_thread(carry, record->tgid), parents, record->h.ns);
 }
 
 /* A non-leader that calls exec continues with the leader's tid. */

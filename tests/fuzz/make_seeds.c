@@ -206,13 +206,13 @@ static void put_space(CaptureWriter *writer)
 	struct rec_exec *exec = make_record(REC_EXEC, 0, MS(1), sizeof(*exec), NULL, 0);
 
 	struct rec_args *args = make_record(REC_ARGS, 0, MS(1), offsetof(struct rec_args, text),
-					    "python3\0-c\0x", 14);
+					    "python3\0-c\0x", 13);
 
 	exec->tid = exec->old_tid = exec->tgid = MAIN;
 	strcpy(exec->comm, "program");
 	strcpy(exec->path, "/bin/program");
 	args->tgid = MAIN;
-	args->size = 14;
+	args->size = 13;
 	args->total = 20;
 	put(writer, args);
 	put(writer, make_file(1, 0, "/bin/program", 0x1000));

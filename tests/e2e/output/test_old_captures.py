@@ -14,6 +14,7 @@ from harness import ROOT, Profile, check, expect_failure, read_report
 pytestmark = pytest.mark.untimed
 FOLDER = ROOT / "tests" / "captures"
 LEAST = 6
+LATER = ("arguments",)  # kinds of records that 0.1.0 does not have
 SAID = "reports the thread that a soft interrupt interrupted as the waker"
 
 
@@ -21,7 +22,7 @@ def fields_of(report):
     """Returns what the records alone determine, independently of the names of reasons."""
     return {"window_ns": report["window_ns"],
             "threads": sorted([t["tid"], t["name"], t["lifetime_ns"], t["switch_outs"], t["states"]] for t in report["threads"]),
-            "received": {kind: total["received"] for kind, total in report["totals"].items()},
+            "received": {kind: total["received"] for kind, total in report["totals"].items() if kind not in LATER},
             "walked": report["stacks"]["walked"], "whole": report["stacks"]["whole"]}
 
 

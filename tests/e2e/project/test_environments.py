@@ -213,7 +213,7 @@ def test_file_size(context):
         done = limited(context, "fsize", most, "-o", "p.json", "--", "mkdir", witness)
         check_failed(done, ("File too large", "ulimit -f", f"{most >> 10} KiB"))
         check(not witness.exists() and os.listdir(context.folder) == [other.name], "it was begun")
-    for most in (8 << 10, 64 << 10):
+    for most in (16 << 10, 64 << 10):
         command = f"grep SigIgn /proc/self/status >ignored; exec {shlex.join(context.workload(name, **options))}"
         done = limited(context, "fsize", most, "-o", "p.json", "--", "sh", "-c", command)
         check_failed(done, ("recording failed", "writing p.json failed", "File too large", "ulimit -f", f"{most >> 10} KiB"))

@@ -494,14 +494,16 @@ static void test_args(void **state)
 		take(carry, task, 130);
 	}
 	take_args(carry, 8, "own", 140);
+	take_args(carry, 6, "newer", 125); /* before the forks, and comes after them */
+	take_args(carry, 6, "newest", 135);
 	assert_int_equal(flight_carry_write(carry, 0, note_args, text), 0);
-	assert_string_equal(text, "6:new 7:new* 8:own ");
+	assert_string_equal(text, "7:newer* 6:newest 8:own ");
 	*text = '\0';
 	exit->tid = exit->tgid = 6;
 	take(carry, exit, 150);
 	take_args(carry, 6, "late", 145);
 	assert_int_equal(flight_carry_write(carry, 0, note_args, text), 0);
-	assert_string_equal(text, "7:new* 8:own ");
+	assert_string_equal(text, "7:newer* 8:own ");
 	flight_carry_free(carry);
 }
 
