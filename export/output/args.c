@@ -333,6 +333,7 @@ static bool append_script(char **text, const Words *words, ProgramKind kind)
 		}
 		if (has_next && is_code_option(kind, option)) {
 			append_code(text, option, words->items[i + 1]);
+			append_rest(text, words, i + 2);
 			return true;
 		}
 		if (has_next && ((kind == PROGRAM_PYTHON && !strcmp(option, "-m")) ||

@@ -21,8 +21,10 @@ static const struct {
 typedef struct Group {
 	VEC(uint32_t) processes;
 	const char *name;
-	bool lanes, command;
-	uint64_t score; /* of its best thread */
+	bool lanes;
+	bool command;	  /* it is the command's process, */
+	bool descends;	  /* or one that the command started, directly or not */
+	TrackScore score; /* of its best thread */
 	size_t order;
 } Group;
 
@@ -33,32 +35,41 @@ static uint64_t lifetime(uint64_t start_ns, uint64_t end_ns)
 	return end_ns > start_ns ? end_ns - start_ns : 0;
 }
 
-/*
- * Returns the time that a user looks for first: neither idle, nor asleep, nor waiting for another
- * thread. In a recording of the whole system, daemons that wait for others all the time come last,
- * too.
- */
-static uint64_t thread_score(const Timeline *timeline, const Thread *thread)
-{
-	bool of_daemons = timeline->whole_system && timeline->command_thread == THREAD_NONE;
-	uint64_t score = thread->ledger[STATE_RUNNING] + thread->ledger[STATE_RUNNABLE];
+/* ---- the order ------------------------------------------------------------------- */
 
-	for (size_t i = 0; i < REASON_COUNT; i++) {
-		switch (reason_info[i].category) {
-		case CATEGORY_DISK:
-		case CATEGORY_FAULT:
-		case CATEGORY_LOCK:
-			score += thread->reason_ledger[i];
-			break;
-		case CATEGORY_NETWORK:
-		case CATEGORY_PIPE:
-			score += of_daemons ? 0 : thread->reason_ledger[i];
-			break;
-		default:
-			break;
-		}
+/* Returns the time that each of Timeline::threads is on the critical path. The caller frees it. */
+static uint64_t *path_times(const Timeline *timeline)
+{
+	const Thread *path = &timeline->path.track;
+	uint64_t *times = xcalloc(timeline->threads.count + 1, sizeof(*times));
+
+	for (size_t i = 0; i < path->intervals.count; i++) {
+		uint64_t end_ns = i + 1 < path->intervals.count
+					  ? path->intervals.items[i + 1].start_ns
+					  : path->end_ns;
+
+		times[path->owners.items[i]] += end_ns - path->intervals.items[i].start_ns;
 	}
-	return score;
+	return times;
+}
+
+static TrackScore thread_score(const Timeline *timeline, const uint64_t *path_ns, uint32_t thread)
+{
+	const uint64_t *ledger = timeline->threads.items[thread].ledger;
+
+	return (TrackScore){path_ns[thread], ledger[STATE_RUNNING], ledger[STATE_RUNNABLE]};
+}
+
+/* Negative if x comes first, as for qsort(3). */
+static int compare_scores(const TrackScore *x, const TrackScore *y)
+{
+	if (x->path_ns != y->path_ns)
+		return x->path_ns > y->path_ns ? -1 : 1;
+	if (x->running_ns != y->running_ns)
+		return x->running_ns > y->running_ns ? -1 : 1;
+	if (x->runnable_ns != y->runnable_ns)
+		return x->runnable_ns > y->runnable_ns ? -1 : 1;
+	return 0;
 }
 
 /* ---- ids ---------------------------------------------------------------------- */
@@ -151,15 +162,32 @@ static bool is_short(const Timeline *timeline, uint32_t process, uint32_t part)
 	       process != command_process(timeline);
 }
 
-static uint64_t process_score(const Timeline *timeline, uint32_t process)
+static TrackScore process_score(const Timeline *timeline, const uint64_t *path_ns, uint32_t process)
 {
 	const Process *p = &timeline->processes.items[process];
-	uint64_t best = 0;
+	TrackScore best = {};
 
-	for (size_t i = 0; i < p->threads.count; i++)
-		best = MAX(best,
-			   thread_score(timeline, &timeline->threads.items[p->threads.items[i]]));
+	for (size_t i = 0; i < p->threads.count; i++) {
+		TrackScore score = thread_score(timeline, path_ns, p->threads.items[i]);
+
+		if (compare_scores(&score, &best) < 0)
+			best = score;
+	}
 	return best;
+}
+
+static bool descends_from_command(const Timeline *timeline, uint32_t process)
+{
+	uint32_t command = command_process(timeline);
+
+	/* A process may have a parent that began later, as ids are used again; so count. */
+	for (size_t i = 0; i < timeline->processes.count && process < timeline->processes.count;
+	     i++) {
+		process = timeline->processes.items[process].parent;
+		if (process == command)
+			return command != THREAD_NONE;
+	}
+	return false;
 }
 
 static void add_group(Groups *groups, const Timeline *timeline, uint32_t process, bool lanes)
@@ -170,6 +198,7 @@ static void add_group(Groups *groups, const Timeline *timeline, uint32_t process
 		.name = process_name(&timeline->processes.items[process]),
 		.lanes = lanes,
 		.command = process == command_process(timeline),
+		.descends = descends_from_command(timeline, process),
 		.order = groups->count,
 	};
 }
@@ -204,7 +233,7 @@ static bool is_in_lane(const Timeline *timeline, uint32_t process, const NameCou
 	return false;
 }
 
-static void make_groups(Groups *groups, const Timeline *timeline)
+static void make_groups(Groups *groups, const Timeline *timeline, const uint64_t *path_ns)
 {
 	Strings names = {};
 	NameCounts counts = {};
@@ -225,8 +254,11 @@ static void make_groups(Groups *groups, const Timeline *timeline)
 				map_set(&lanes, name, number);
 		}
 		Group *group = &groups->items[number];
+		TrackScore score = process_score(timeline, path_ns, i);
+
 		*vec_push(&group->processes) = i;
-		group->score = MAX(group->score, process_score(timeline, i));
+		if (compare_scores(&score, &group->score) < 0)
+			group->score = score;
 	}
 	strings_free(&names);
 	vec_free(&counts);
@@ -239,24 +271,30 @@ static int compare_groups(const void *a, const void *b)
 
 	if (x->command != y->command)
 		return x->command ? -1 : 1;
-	if (x->score != y->score)
-		return x->score > y->score ? -1 : 1;
-	return x->order < y->order ? -1 : 1;
+	if (x->descends != y->descends)
+		return x->descends ? -1 : 1;
+	return compare_scores(&x->score, &y->score) ?: (x->order < y->order ? -1 : 1);
 }
 
 /* ---- tracks --------------------------------------------------------------------- */
 
-static void track_add_thread(Track *track, const Timeline *timeline, uint32_t thread)
+static void track_add_thread(Track *track, const Timeline *timeline, const uint64_t *path_ns,
+			     uint32_t thread)
 {
 	const Thread *t = &timeline->threads.items[thread];
+	TrackScore score;
 
 	*vec_push(&track->threads) = thread;
 	track->end_ns = t->end_ns;
 	track->ended = t->exited_in_window;
-	track->score += thread_score(timeline, t);
+	score = thread_score(timeline, path_ns, thread);
+	track->score.path_ns += score.path_ns;
+	track->score.running_ns += score.running_ns;
+	track->score.runnable_ns += score.runnable_ns;
 }
 
-static Track *add_track(Tracks *tracks, const Timeline *timeline, uint32_t thread, TrackId pid)
+static Track *add_track(Tracks *tracks, const Timeline *timeline, const uint64_t *path_ns,
+			uint32_t thread, TrackId pid)
 {
 	const Thread *t = &timeline->threads.items[thread];
 	const Process *process = &timeline->processes.items[t->process];
@@ -275,7 +313,7 @@ static Track *add_track(Tracks *tracks, const Timeline *timeline, uint32_t threa
 		.process_end_ns = process->end_ns,
 		.process_ended = process->exited_in_window,
 	};
-	track_add_thread(track, timeline, thread);
+	track_add_thread(track, timeline, path_ns, thread);
 	return track;
 }
 
@@ -285,24 +323,23 @@ static int compare_tracks(const void *a, const void *b)
 
 	if (x->is_main != y->is_main)
 		return x->is_main ? -1 : 1;
-	if (x->score != y->score)
-		return x->score > y->score ? -1 : 1;
-	return x->threads.items[0] < y->threads.items[0] ? -1 : 1;
+	return compare_scores(&x->score, &y->score)
+		       ?: (x->threads.items[0] < y->threads.items[0] ? -1 : 1);
 }
 
 /*
  * Adds the threads of one process. One of them has to be the main one, or the viewer adds an empty
  * row; if the leader has ended, the best thread takes its place.
  */
-static void add_process_tracks(Tracks *tracks, const Timeline *timeline, uint32_t process,
-			       TrackId pid)
+static void add_process_tracks(Tracks *tracks, const Timeline *timeline, const uint64_t *path_ns,
+			       uint32_t process, TrackId pid)
 {
 	const Process *p = &timeline->processes.items[process];
 	size_t first = tracks->list.count;
 	bool have_main = false;
 
 	for (size_t i = 0; i < p->threads.count; i++) {
-		Track *track = add_track(tracks, timeline, p->threads.items[i], pid);
+		Track *track = add_track(tracks, timeline, path_ns, p->threads.items[i], pid);
 
 		track->is_main &= !have_main;
 		have_main |= track->is_main;
@@ -348,7 +385,8 @@ static void name_lanes(Tracks *tracks, size_t first, const Group *group)
 	}
 }
 
-static void add_lanes(Tracks *tracks, const Timeline *timeline, const Group *group, TrackId pid)
+static void add_lanes(Tracks *tracks, const Timeline *timeline, const uint64_t *path_ns,
+		      const Group *group, TrackId pid)
 {
 	size_t first = tracks->list.count;
 	VEC(uint32_t) threads = {};
@@ -366,9 +404,9 @@ static void add_lanes(Tracks *tracks, const Timeline *timeline, const Group *gro
 		uint32_t lane = free_lane(tracks, first, timeline->threads.items[thread].start_ns);
 
 		if (lane == TRACK_NONE)
-			add_track(tracks, timeline, thread, pid);
+			add_track(tracks, timeline, path_ns, thread, pid);
 		else
-			track_add_thread(&tracks->list.items[lane], timeline, thread);
+			track_add_thread(&tracks->list.items[lane], timeline, path_ns, thread);
 	}
 	vec_free(&threads);
 	name_lanes(tracks, first, group);
@@ -480,15 +518,20 @@ static bool is_thread_track(const Track *track)
 	return track->device == DEVICE_NONE && track->cpu == CPU_NONE && !track->is_path;
 }
 
+/* Returns the best of those that ran, or were on the critical path. */
 static uint32_t best_track(const Tracks *tracks, const bool *taken)
 {
 	uint32_t best = TRACK_NONE;
 
-	for (size_t i = 0; i < tracks_system(tracks); i++)
-		if (!taken[i] && is_thread_track(&tracks->list.items[i]) &&
+	for (size_t i = 0; i < tracks_system(tracks); i++) {
+		const Track *track = &tracks->list.items[i];
+
+		if (!taken[i] && is_thread_track(track) &&
+		    (track->score.running_ns > 0 || track->score.path_ns > 0) &&
 		    (best == TRACK_NONE ||
-		     tracks->list.items[i].score > tracks->list.items[best].score))
+		     compare_scores(&track->score, &tracks->list.items[best].score) < 0))
 			best = i;
+	}
 	return best;
 }
 
@@ -502,6 +545,19 @@ static bool is_shown_always(const Track *track, const Timeline *timeline)
 	       track->threads.items[0] == timeline->command_thread;
 }
 
+/*
+ * The critical path says what the run waited for. With one thread, it is that thread. If nothing
+ * ran, the first thread is that of the command.
+ */
+static uint32_t first_selected(const Tracks *tracks, const Timeline *timeline, uint32_t best)
+{
+	if (tracks->list.items[0].is_path && timeline->threads.count > 1)
+		return 0;
+	if (best != TRACK_NONE)
+		return best;
+	return is_thread_track(&tracks->list.items[0]) ? 0 : tracks_system(tracks);
+}
+
 static void choose_visible(Tracks *tracks, const Timeline *timeline)
 {
 	bool *shown = xcalloc(tracks->list.count, sizeof(*shown));
@@ -510,7 +566,7 @@ static void choose_visible(Tracks *tracks, const Timeline *timeline)
 		uint32_t best = best_track(tracks, shown);
 
 		if (i == 0)
-			tracks->selected = best == TRACK_NONE ? tracks_system(tracks) : best;
+			tracks->selected = first_selected(tracks, timeline, best);
 		if (best == TRACK_NONE)
 			break;
 		shown[best] = true;
@@ -528,10 +584,12 @@ static void choose_visible(Tracks *tracks, const Timeline *timeline)
 void tracks_init(Tracks *tracks, const Timeline *timeline)
 {
 	TrackId *pids = make_pids(timeline);
+	_cleanup_free_ uint64_t *path_ns = path_times(timeline);
 	Groups groups = {};
 
 	*tracks = (Tracks){.tids = make_tids(timeline)};
-	make_groups(&groups, timeline);
+	add_path(tracks, timeline);
+	make_groups(&groups, timeline, path_ns);
 	if (groups.count > 0)
 		qsort(groups.items, groups.count, sizeof(*groups.items), compare_groups);
 	for (size_t i = 0; i < groups.count; i++) {
@@ -539,14 +597,13 @@ void tracks_init(Tracks *tracks, const Timeline *timeline)
 		uint32_t process = group->processes.items[0];
 
 		if (group->lanes)
-			add_lanes(tracks, timeline, group, pids[process]);
+			add_lanes(tracks, timeline, path_ns, group, pids[process]);
 		else
-			add_process_tracks(tracks, timeline, process, pids[process]);
+			add_process_tracks(tracks, timeline, path_ns, process, pids[process]);
 		vec_free(&group->processes);
 	}
 	vec_free(&groups);
 	free(pids);
-	add_path(tracks, timeline);
 	add_cpus(tracks, timeline);
 	add_devices(tracks, timeline);
 	add_system(tracks, timeline);

@@ -23,6 +23,13 @@ typedef struct TrackId {
 	bool host;	/* not visible in the recorder's namespace: it is the kernel's own id */
 } TrackId;
 
+/* By this, tracks are ordered: by the first member, then the second, then the third. */
+typedef struct TrackScore {
+	uint64_t path_ns; /* on the critical path */
+	uint64_t running_ns;
+	uint64_t runnable_ns;
+} TrackScore;
+
 typedef struct Track {
 	char *name, *process_name;
 	TrackId pid, tid;
@@ -35,13 +42,13 @@ typedef struct Track {
 	uint64_t start_ns, end_ns; /* of the thread, or of the lane's first and last thread */
 	uint64_t process_start_ns, process_end_ns;
 	bool ended, process_ended; /* before the end of the window */
-	uint64_t score;		   /* time spent on what the first screen shows */
+	TrackScore score;
 } Track;
 
 typedef struct Tracks {
 	VEC(Track)
-	list; /* the last one is "System", before it are the block devices, before these the CPUs,
-		 and before these the critical path */
+	list; /* first the critical path, if there is one; the last one is "System", before it are
+		 the block devices, and before these the CPUs */
 	TrackId *tids; /* of each of Timeline::threads */
 	VEC(uint32_t) visible;
 	uint32_t selected;

@@ -58,7 +58,7 @@ static void test_interpreters(void **state)
 		    "python3 worker.py --queue mail");
 	check_label("python3", "python3.11|-u|-W|ignore|-m|http.server|8000",
 		    "python3 -m http.server 8000");
-	check_label("python3", "python3|-c|print(1)|x", "python3 -c print(1)");
+	check_label("python3", "python3|-c|print(1)|x", "python3 -c print(1) x");
 	check_label("python3", "python3", "python3");
 	check_label("sh", "sh|-c|make -C lib && make install", "sh -c make -C lib && make install");
 	check_label("sh", "/bin/sh|-ec|true", "sh -ec true");

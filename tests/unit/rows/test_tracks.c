@@ -8,7 +8,7 @@ static void test_order_and_first_screen(void **state)
 	Timeline *t = fixture_new(100 * MS);
 	uint32_t command = fixture_process(t, 10, "command", 0, 100 * MS);
 	uint32_t server = fixture_process(t, 20, "server", 0, 100 * MS);
-	static const char *const tids[] = {"10", "20", "23", "22", "21"};
+	static const char *const tids[] = {"10", "20", "22", "21", "23"};
 
 	(void)state;
 	fixture_simple_thread(t, command, 10, "command", STATE_BLOCKED, REASON_CHILD);
@@ -30,8 +30,10 @@ static void test_order_and_first_screen(void **state)
 	assert_string_equal(node_string(node_get(thread_at(&profile, last), "pid")), "0");
 	assert_int_equal(sample_count(thread_at(&profile, last)), 0);
 	const Node *visible = node_get(profile.meta, "initialVisibleThreads");
-	assert_int_equal(visible->count, 12 + 1);
+	/* The command, the thread that ran, and the system. */
+	assert_int_equal(visible->count, 3);
 	assert_int_equal(node_int(node_at(visible, 0)), 0);
+	assert_int_equal(node_int(node_at(visible, 1)), 2);
 	assert_int_equal(node_int(node_at(visible, visible->count - 1)), last);
 	const Node *selected = node_get(profile.meta, "initialSelectedThreads");
 	assert_int_equal(node_int(node_at(selected, 0)), 2);
@@ -39,29 +41,83 @@ static void test_order_and_first_screen(void **state)
 	profile_done(&profile, t);
 }
 
-/* In a recording of a system, threads that work come before daemons that wait for others; not of a
- * server that was attached to. */
+static void add_path_part(Timeline *t, uint32_t thread, uint64_t start, uint64_t end)
+{
+	*vec_push(&t->path.track.intervals) = (Interval){
+		.start_ns = FIXTURE_START + start,
+		.user_stack = STACK_NONE,
+		.kernel_stack = STACK_NONE,
+		.waker = THREAD_NONE,
+		.cpu_user = THREAD_NONE,
+		.syscall = -1,
+		.state = STATE_RUNNING,
+	};
+	*vec_push(&t->path.track.owners) = thread;
+	t->path.track.end_ns = FIXTURE_START + end;
+}
+
+/*
+ * The critical path is the first row and selected; then comes the command with what it started, by
+ * the time on the path; then others, though they ran for longer.
+ */
+static void test_critical_path(void **state)
+{
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t other = fixture_process(t, 20, "other", 0, 100 * MS);
+	uint32_t command = fixture_process(t, 10, "command", 0, 100 * MS);
+	uint32_t brief = fixture_process(t, 11, "brief", 0, 100 * MS);
+	uint32_t busy = fixture_process(t, 12, "busy", 0, 100 * MS), thread;
+	static const char *const pids[] = {"10", "11", "12", "20"};
+
+	(void)state;
+	fixture_simple_thread(t, other, 20, "other", STATE_RUNNING, REASON_NONE);
+	t->command_thread = t->threads.count;
+	fixture_simple_thread(t, command, 10, "command", STATE_BLOCKED, REASON_CHILD);
+	t->processes.items[brief].parent = command;
+	t->processes.items[busy].parent = brief;
+	thread = fixture_thread(t, brief, 11, "brief", 0, 100 * MS);
+	fixture_interval(t, thread, 0, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(t, thread, 99 * MS, STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, busy, 12, "busy", STATE_RUNNING, REASON_NONE);
+	fixture_finish(t);
+	t->path.track.name = xstrdup("command (10)");
+	t->path.track.start_ns = FIXTURE_START;
+	add_path_part(t, thread, 0, 60 * MS);
+	add_path_part(t, thread + 1, 60 * MS, 100 * MS);
+	Profile profile = make_profile(t, NULL);
+	assert_string_equal(node_string(node_get(thread_at(&profile, 0), "processName")),
+			    "Critical path");
+	for (size_t i = 0; i < ARRAY_LEN(pids); i++)
+		assert_string_equal(node_string(node_get(thread_at(&profile, i + 1), "pid")),
+				    pids[i]);
+	const Node *selected = node_get(profile.meta, "initialSelectedThreads");
+	const Node *visible = node_get(profile.meta, "initialVisibleThreads");
+	assert_int_equal(selected->count, 1);
+	assert_int_equal(node_int(node_at(selected, 0)), 0);
+	assert_int_equal(visible->count, 6);
+	profile_done(&profile, t);
+}
+
+/* A thread that ran comes before one that waited for longer; nothing that never ran is selected. */
 static void test_selected_of_a_system(void **state)
 {
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t daemon = fixture_process(t, 10, "daemon", 0, 100 * MS);
+	uint32_t worker = fixture_process(t, 20, "worker", 0, 100 * MS), half;
+
 	(void)state;
-	for (int system = 0; system < 2; system++) {
-		Timeline *t = fixture_new(100 * MS);
-		uint32_t daemon = fixture_process(t, 10, "daemon", 0, 100 * MS);
-		uint32_t worker = fixture_process(t, 20, "worker", 0, 100 * MS), half;
+	t->whole_system = true;
+	fixture_simple_thread(t, daemon, 10, "daemon", STATE_BLOCKED, REASON_PIPE_READ);
+	half = fixture_thread(t, worker, 20, "worker", 0, 100 * MS);
+	fixture_interval(t, half, 0, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(t, half, 50 * MS, STATE_RUNNING, REASON_NONE);
+	fixture_finish(t);
+	Profile profile = make_profile(t, NULL);
+	const Node *selected = node_get(profile.meta, "initialSelectedThreads");
+	const Node *thread = thread_at(&profile, node_int(node_at(selected, 0)));
 
-		t->whole_system = system;
-		fixture_simple_thread(t, daemon, 10, "daemon", STATE_BLOCKED, REASON_PIPE_READ);
-		half = fixture_thread(t, worker, 20, "worker", 0, 100 * MS);
-		fixture_interval(t, half, 0, STATE_BLOCKED, REASON_SLEEP);
-		fixture_interval(t, half, 50 * MS, STATE_RUNNING, REASON_NONE);
-		fixture_finish(t);
-		Profile profile = make_profile(t, NULL);
-		const Node *selected = node_get(profile.meta, "initialSelectedThreads");
-		const Node *thread = thread_at(&profile, node_int(node_at(selected, 0)));
-
-		assert_string_equal(node_get(thread, "tid")->text, system ? "20" : "10");
-		profile_done(&profile, t);
-	}
+	assert_string_equal(node_get(thread, "tid")->text, "20");
+	profile_done(&profile, t);
 }
 
 /* Each CPU has a row; of many, none is seen at first. */
@@ -211,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_and_first_screen),
+		cmocka_unit_test(test_critical_path),
 		cmocka_unit_test(test_selected_of_a_system),
 		cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_main_thread_is_visible),
