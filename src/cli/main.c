@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* main.c - the commands: profile, record, export, report, open, doctor. */
 #include "commands.h"
+#include "help.h"
 #include "options.h"
 #include "preflight.h"
 #include "privileges.h"
@@ -207,6 +208,17 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 	return 0;
 }
 
+/* A command that does not exist may be one of wallprof's. */
+static void suggest_verb(const Options *options, const RecordResult *result)
+{
+	const char *close = result->command_status == 127
+				    ? options_verb_close_to(options->record.command[0])
+				    : NULL;
+
+	if (close)
+		log_info("did you mean `wallprof %s`?", close);
+}
+
 static int profile(const Options *options, const Invoker *invoker)
 {
 	_cleanup_free_ char *capture = capture_path(options);
@@ -216,8 +228,10 @@ static int profile(const Options *options, const Invoker *invoker)
 	if (error)
 		return EXIT_WALLPROF_FAILED;
 	error = recorder_run(&options->record, invoker, capture, &result);
-	if (!result.started)
+	if (!result.started) {
+		suggest_verb(options, &result);
 		return status_of_failure(&result);
+	}
 	/* If a full disk cut the recording short, the part before it is still exported. */
 	if (privileges_keep(0) || export_capture(options, invoker, capture, /* summary= */ true)) {
 		signals_release();
@@ -329,7 +343,7 @@ int main(int argc, char **argv)
 		status = flush_stdout(status);
 		break;
 	case VERB_HELP:
-		options_print_help(options.help_verb);
+		help_print(options.help_verb);
 		status = flush_stdout(EXIT_SUCCESS);
 		break;
 	case VERB_VERSION:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "option_table.h"
 #include "compressor.h"
+#include "suggestion.h"
 #include "table_memory.h"
 #include "timeline.h"
 #include "util.h"
@@ -66,9 +67,19 @@ static int parse_ids(const char *text, pid_t **ids, size_t *count)
 
 static int set_pids(const char *text, Options *options)
 {
-	if (parse_ids(text, &options->record.pids, &options->record.pid_count))
+	_cleanup_free_ char *pids = NULL;
+	size_t count;
+
+	if (!parse_ids(text, &options->record.pids, &options->record.pid_count))
+		return 0;
+	pids = suggestion_pids(text, &count);
+	if (!pids)
 		return bad("pid", text, "expected process IDs separated by commas");
-	return 0;
+	if (count == 1)
+		log_error("--pid '%s': expected process IDs; that is -p $(pidof %s)", text, text);
+	else
+		log_error("--pid '%s': expected process IDs; those are -p %s", text, pids);
+	return -EINVAL;
 }
 
 static int set_tids(const char *text, Options *options)
@@ -525,3 +536,22 @@ const size_t option_alias_count = ARRAY_LEN(option_aliases);
 
 _Static_assert(ARRAY_LEN(option_table) + ARRAY_LEN(option_aliases) <= OPTIONS_MAX,
 	       "getopt's table has no room");
+
+const VerbInfo verb_table[] = {
+	{"record", VERB_RECORD, "[OPTIONS] [-- COMMAND [ARG…]]",
+	 "Records a command, processes or the system, and writes a capture."},
+	{"export", VERB_EXPORT, "[OPTIONS] CAPTURE", "Makes a profile from a capture."},
+	{"report", VERB_REPORT, "[OPTIONS] CAPTURE", "Prints where the time went."},
+	{"open", VERB_OPEN, "[OPTIONS] PROFILE", "Shows a profile in the viewer."},
+	{"doctor", VERB_DOCTOR, "[OPTIONS]", "Checks what can be recorded here."},
+};
+
+const size_t verb_count = ARRAY_LEN(verb_table);
+
+const VerbInfo *option_table_verb(enum verb verb)
+{
+	for (size_t i = 0; i < verb_count; i++)
+		if (verb_table[i].verb == verb)
+			return &verb_table[i];
+	return NULL;
+}

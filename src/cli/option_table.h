@@ -35,4 +35,17 @@ typedef struct OptionAlias {
 extern const OptionAlias option_aliases[];
 extern const size_t option_alias_count;
 
+/* A command of wallprof, such as `wallprof report`. */
+typedef struct VerbInfo {
+	const char *word;
+	enum verb verb;
+	const char *usage, *purpose; /* as the help prints them */
+} VerbInfo;
+
+extern const VerbInfo verb_table[];
+extern const size_t verb_count;
+
+/* Returns the row of the command, or NULL if it has none (VERB_PROFILE, for example). */
+const VerbInfo *option_table_verb(enum verb verb);
+
 #endif

@@ -2,6 +2,7 @@
 #include "options.h"
 #include "compressor.h"
 #include "option_table.h"
+#include "suggestion.h"
 #include "table_memory.h"
 #include "util.h"
 #include <ctype.h>
@@ -18,106 +19,12 @@
 
 #define ENVIRONMENT	"WALLPROF_OPTIONS"
 #define OPTION_FIRST	256 /* what getopt_long() returns for option_table[0] */
-#define HELP_COLUMN	27
 #define CAPTURE_LEVEL	1
 #define FIRST_PORT	3000
 #define LAST_PORT	3099
 #define IDLE_TIMEOUT_NS (3600 * NSEC_PER_SEC)
 #define VERBS_EXPORTS	(VERB_BIT(VERB_PROFILE) | VERB_BIT(VERB_EXPORT))
 #define VERBS_WITH_FILE (VERB_BIT(VERB_EXPORT) | VERB_BIT(VERB_REPORT) | VERB_BIT(VERB_OPEN))
-
-static const struct {
-	const char *word;
-	enum verb verb;
-	const char *usage, *purpose;
-} verbs[] = {
-	{"record", VERB_RECORD, "[OPTIONS] [-- COMMAND [ARG…]]",
-	 "Records a command, processes or the system, and writes a capture."},
-	{"export", VERB_EXPORT, "[OPTIONS] CAPTURE", "Makes a profile from a capture."},
-	{"report", VERB_REPORT, "[OPTIONS] CAPTURE", "Prints where the time went."},
-	{"open", VERB_OPEN, "[OPTIONS] PROFILE", "Shows a profile in the viewer."},
-	{"doctor", VERB_DOCTOR, "[OPTIONS]", "Checks what can be recorded here."},
-};
-
-/* ---- the help ------------------------------------------------------------------ */
-
-/* Prints "  -o, --output FILE" or "      --critical-path[=TID]", padded to HELP_COLUMN. */
-static void print_names(const OptionInfo *info)
-{
-	const char *argument = info->argument ?: "";
-	bool optional = *argument == '[';
-	int columns = printf(info->letter ? "  -%c, " : "      ", info->letter);
-
-	columns += printf("--%s", info->name);
-	if (optional)
-		columns += printf("[=%.*s]", (int)strcspn(argument + 1, "]"), argument + 1);
-	else if (info->argument)
-		columns += printf(" %s", argument);
-	/* "…" has three bytes, but one column. */
-	for (const char *c = argument; (c = strstr(c, "…")); c++)
-		columns -= 2;
-	if (info->help)
-		printf("%*s", MAX(HELP_COLUMN - columns, 1), "");
-}
-
-static void print_option(const OptionInfo *info)
-{
-	print_names(info);
-	for (const char *line = info->help; line;) {
-		size_t length = strcspn(line, "\n");
-
-		printf("%.*s", (int)length, line);
-		line += length;
-		if (!*line)
-			break;
-		printf("\n%*s", HELP_COLUMN, "");
-		line++;
-	}
-	putchar('\n');
-}
-
-static void print_command_help(enum verb verb)
-{
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-		if (verbs[i].verb == verb)
-			printf("wallprof %s %s\n\n%s\n\n", verbs[i].word, verbs[i].usage,
-			       verbs[i].purpose);
-	for (size_t i = 0; i < option_count; i++)
-		if (option_table[i].verbs & VERB_BIT(verb))
-			print_option(&option_table[i]);
-	fputs("\nwallprof --help lists all commands.\n", stdout);
-}
-
-void options_print_help(enum verb verb)
-{
-	if (verb != VERB_PROFILE) {
-		print_command_help(verb);
-		return;
-	}
-	fputs("wallprof: where did the wall-clock time go?\n"
-	      "\n"
-	      "  wallprof [OPTIONS] [--] COMMAND [ARG…]       record a command, write a profile\n"
-	      "  wallprof [OPTIONS] -p PID[,PID…] [-d TIME]   record running processes\n"
-	      "  wallprof [OPTIONS] -a [-d TIME]              record the whole system\n"
-	      "  wallprof record …                            record only: write a capture\n"
-	      "  wallprof export [-o FILE] CAPTURE            make a profile from a capture\n"
-	      "  wallprof report [--json] CAPTURE             print where the time went\n"
-	      "  wallprof open PROFILE                        show a profile in the viewer\n"
-	      "  wallprof doctor                              check what can be recorded here\n"
-	      "  wallprof doctor --unwind PID|FILE            how much of its code has "
-	      "unwind tables\n"
-	      "\n"
-	      "The profile (default wallprof.json.gz) opens with `wallprof open`, or by dropping\n"
-	      "it on https://profiler.firefox.com. A name that ends in .trace.json or\n"
-	      ".trace.json.gz makes a Chrome trace, for Perfetto and chrome://tracing.\n"
-	      "\n",
-	      stdout);
-	for (size_t i = 0; i < option_count; i++)
-		print_option(&option_table[i]);
-	fputs("\n"
-	      "Options in WALLPROF_OPTIONS are read before those of the command line.\n",
-	      stdout);
-}
 
 /* ---- reading ------------------------------------------------------------------- */
 
@@ -135,7 +42,7 @@ typedef VEC(GivenOption) GivenOptions;
 /* The tables that getopt_long() takes. */
 typedef struct Getopt {
 	struct option longs[OPTIONS_MAX + 1];
-	char shorts[2 * OPTIONS_MAX + 2];
+	char shorts[2 * OPTIONS_MAX + 3];
 } Getopt;
 
 static int has_argument(const OptionInfo *info)
@@ -162,9 +69,10 @@ static void add_aliases(struct option *end)
 
 static Getopt make_getopt(void)
 {
-	Getopt table = {
-		.shorts = "+"}; /* getopt stops at the command: what follows are its options */
-	char *end = table.shorts + 1;
+	Getopt table = {/* "+": getopt stops at the command; what follows are its options. ":": a
+			 * missing value is another error. */
+			.shorts = "+:"};
+	char *end = table.shorts + 2;
 
 	for (size_t i = 0; i < option_count && i < OPTIONS_MAX; i++) {
 		const OptionInfo *info = &option_table[i];
@@ -191,7 +99,45 @@ static const OptionInfo *info_of(int option)
 	for (size_t i = 0; i < option_count; i++)
 		if (option_table[i].letter == option)
 			return &option_table[i];
-	return NULL; /* getopt has printed an error */
+	return NULL; /* it is one of getopt's two errors */
+}
+
+/* Returns the option that is close to the word and only that, without its "--". */
+static const char *option_close_to(const char *word)
+{
+	for (size_t i = 0; i < option_count; i++)
+		if (suggestion_is_close(word, option_table[i].name))
+			return option_table[i].name;
+	return NULL;
+}
+
+static size_t count_options(const char *prefix)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < option_count; i++)
+		count += !strncmp(option_table[i].name, prefix, strlen(prefix));
+	return count;
+}
+
+/* Logs what getopt_long() does not accept. */
+static void report_option(const char *word, bool value_missing)
+{
+	_cleanup_free_ char *name = xasprintf("%.*s", (int)strcspn(word, "="), word);
+	const char *close = strncmp(word, "--", 2) ? NULL : option_close_to(name + 2);
+
+	if (value_missing)
+		log_error("option '%s' needs a value", word);
+	else if (optopt >= OPTION_FIRST)
+		log_error("option '%s' takes no value", name);
+	else if (optopt)
+		log_error("unknown option '-%c'; wallprof --help lists all options", optopt);
+	else if (count_options(name + 2) > 1)
+		log_error("option '%s' is ambiguous; wallprof --help lists all options", name);
+	else if (close)
+		log_error("unknown option '%s'; did you mean --%s?", name, close);
+	else
+		log_error("unknown option '%s'; wallprof --help lists all options", name);
 }
 
 /* Reads the options up to the next operand. */
@@ -200,11 +146,14 @@ static int read_options(int argc, char **argv, GivenOptions *given)
 	Getopt table = make_getopt();
 	int option;
 
+	opterr = 0;
 	while ((option = getopt_long(argc, argv, table.shorts, table.longs, NULL)) != -1) {
 		const OptionInfo *info = info_of(option);
 
-		if (!info)
+		if (!info) {
+			report_option(argv[optind - 1], option == ':');
 			return -EINVAL;
+		}
 		*vec_push(given) = (GivenOption){info, optarg};
 	}
 	return 0;
@@ -222,14 +171,14 @@ static int check_option(const OptionInfo *info, enum verb verb)
 {
 	if (info->verbs & VERB_BIT(verb))
 		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-		if (verbs[i].verb == verb)
+	for (size_t i = 0; i < verb_count; i++)
+		if (verb_table[i].verb == verb)
 			log_error("--%s cannot be used with wallprof %s", info->name,
-				  verbs[i].word);
-	for (size_t i = 0; i < ARRAY_LEN(verbs) && verb == VERB_PROFILE; i++)
-		if (info->verbs & VERB_BIT(verbs[i].verb))
+				  verb_table[i].word);
+	for (size_t i = 0; i < verb_count && verb == VERB_PROFILE; i++)
+		if (info->verbs & VERB_BIT(verb_table[i].verb))
 			log_error("--%s can only be used with wallprof %s", info->name,
-				  verbs[i].word);
+				  verb_table[i].word);
 	return -EINVAL;
 }
 
@@ -363,7 +312,7 @@ static void free_given(GivenOptions *given)
 
 static int apply_text(const char *text, Options *options)
 {
-	static char name[] = "wallprof: " ENVIRONMENT; /* getopt prints it before its messages */
+	static char name[] = "wallprof"; /* getopt skips it */
 	_cleanup_(free_given) GivenOptions given = {};
 	_cleanup_(free_words) Words words = {};
 	int error;
@@ -395,19 +344,44 @@ static int apply_environment(Options *options)
 
 /* ---- the line ------------------------------------------------------------------ */
 
+/* `wallprof help` and `wallprof help COMMAND` are --help and COMMAND --help. */
+static bool parse_help(int argc, char **argv, Options *options)
+{
+	const char *of = optind + 1 < argc ? argv[optind + 1] : NULL;
+
+	if (strcmp(argv[optind], "help") != 0 || optind + 2 < argc)
+		return false;
+	for (size_t i = 0; i < verb_count && of; i++)
+		if (!strcmp(of, verb_table[i].word))
+			options->help_verb = verb_table[i].verb;
+	if (of && options->help_verb == VERB_PROFILE)
+		return false;
+	options->verb = VERB_HELP;
+	optind = argc;
+	return true;
+}
+
+const char *options_verb_close_to(const char *word)
+{
+	for (size_t i = 0; i < verb_count; i++)
+		if (suggestion_is_close(word, verb_table[i].word))
+			return verb_table[i].word;
+	return NULL;
+}
+
 /* The first operand may be a command of wallprof, unless "--" precedes it; its options follow. */
 static bool parse_verb(int argc, char **argv, Options *options)
 {
 	if (optind >= argc || (optind > 1 && !strcmp(argv[optind - 1], "--")))
 		return false;
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
-		if (strcmp(argv[optind], verbs[i].word))
+	for (size_t i = 0; i < verb_count; i++) {
+		if (strcmp(argv[optind], verb_table[i].word))
 			continue;
-		options->verb = verbs[i].verb;
+		options->verb = verb_table[i].verb;
 		optind++;
 		return true;
 	}
-	return false;
+	return parse_help(argc, argv, options);
 }
 
 static bool ends_with(const char *text, const char *suffix)
@@ -567,9 +541,10 @@ static int parse_operands(int count, char **operands, Options *options)
 	case VERB_REPORT:
 	case VERB_OPEN:
 		if (!options->input || count) {
-			log_error("expected one %s, got %d",
+			log_error("expected one %s, got %d; usage: wallprof %s %s",
 				  options->verb == VERB_OPEN ? "profile" : "capture",
-				  !!options->input + count);
+				  !!options->input + count, option_table_verb(options->verb)->word,
+				  option_table_verb(options->verb)->usage);
 			return -EINVAL;
 		}
 		return check_range(options);

@@ -81,7 +81,7 @@ int options_parse(int argc, char **argv, Options *ret_options);
 /* Returns whether an export is written to standard output (`-o -`). */
 bool options_to_stdout(const Options *options);
 
-/* Prints the help of one command; VERB_PROFILE: of all commands. */
-void options_print_help(enum verb verb);
+/* Returns the command of wallprof whose name is close to the word (suggestion.h), or NULL. */
+const char *options_verb_close_to(const char *word);
 
 #endif

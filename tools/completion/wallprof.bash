@@ -96,7 +96,7 @@ _wallprof() {
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	elif [[ ! $verb ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "record export report open doctor" -c -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "record export report open doctor help" -c -- "$word")
 	elif [[ $verb == record ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 	fi

@@ -58,6 +58,40 @@ def test_bad_arguments(context):
     check_remaining(context)
 
 
+def test_suggestions(context):
+    """wallprof suggests the option or command that a wrong word is close to."""
+    for arguments, status, words in ((["--ouptut", "p.json", "--", "true"], 125, "did you mean --output?"),
+                                     (["--kep-capture", "--", "true"], 125, "did you mean --keep-capture?"),
+                                     (["report", "--jsn", "c"], 125, "did you mean --json?"),
+                                     (["--nothing-like-it", "--", "true"], 125, "lists all options"),
+                                     (["-o"], 125, "'-o' needs a value"),
+                                     (["--quiet=3", "--", "true"], 125, "'--quiet' takes no value"),
+                                     (["--ke", "--", "true"], 125, "'--ke' is ambiguous"),
+                                     (["-Q", "--", "true"], 125, "unknown option '-Q'"),
+                                     (["exprot", "c"], 127, "did you mean `wallprof export`?"),
+                                     (["report"], 125, "usage: wallprof report [OPTIONS] CAPTURE")):
+        done = run(context, *arguments)
+        check(done.returncode == status and words in done.stderr, f"{arguments}: {done.stderr!r}, not {words!r}")
+    for arguments in (["help"], ["--help"]):
+        check("wallprof record" in run(context, *arguments).stdout, f"{arguments}")
+    check(run(context, "help", "report").stdout == run(context, "report", "--help").stdout != "", "help report")
+
+
+def test_process_by_name(context):
+    """A name instead of a process ID: wallprof says which processes have it."""
+    name = f"p{context.random.randint(10000, 99999)}"
+    shutil.copy(shutil.which("sleep"), context.path(name))
+    wanted = []
+    for count in (0, 1, 2):
+        if count:
+            wanted.append(context.start([context.path(name), "60"]).pid)
+            wait_until(lambda: Path(f"/proc/{wanted[-1]}/comm").read_text() == f"{name}\n", "it has its name")
+        done = run(context, "-p", name, "-d", "1")
+        words = ("expected process IDs separated by commas", f"-p $(pidof {name})",
+                 f"-p {','.join(map(str, sorted(wanted)))}")[count]
+        check(done.returncode == 125 and words in done.stderr, f"{count}: {done.stderr!r}, not {words!r}")
+
+
 def test_no_such_process(context):
     gone = subprocess.Popen(["true"])
     gone.wait()

@@ -122,7 +122,7 @@ def test_environment(context):
     check(context.path("wallprof.capture").exists() and not context.path("p.json.gz").exists(),
           "a capture where a profile is to be")
     for text, word in (("--no-such-option", "no-such-option"), ("-F x", "'x'"), ("true", "'true'"),
-                       ("-F", "argument"), ("-p 1", "--pid"), ("--help", "--help"), ("--licenses", "--licenses"),
+                       ("-F", "value"), ("-p 1", "--pid"), ("--help", "--help"), ("--licenses", "--licenses"),
                        ("-q -o 'p.json", "unclosed"), ("-o p.xml", "ends in")):
         done = with_options(context, text, "--", "true", status=125)
         check(word in done.stderr and "WALLPROF_OPTIONS" in done.stderr, f"{text}: {done.stderr!r}")
