@@ -35,7 +35,7 @@ class Scheduler:
     def __init__(self, config):
         self.config, self.results = config, Results()
         self.items = {}  # by name
-        self.is_postponing, self.postponed = False, {}  # {item that failed once: why}
+        self.is_postponing, self.postponed = True, {}  # {item that failed once: why}
         self.workers = {}  # {the pipe from a process: (the process, the names of its tests without a result)}
         self.sender = None  # in such a process, the other end of its pipe
 
@@ -56,13 +56,13 @@ class Scheduler:
         elif self.config.option.guest:
             print("plan", *self.items, flush=True)  # so that none can get lost
             self.run_in_order(session.items)
+            self.run_postponed()
         else:
             self.run_all(session.items)
         return True
 
     def run_all(self, items):
         is_root, phase = self.config.option.root, self.results.times.phase
-        self.is_postponing = not is_root
         harness.to_open.open_folder()
         programs, suites = defaultdict(list), defaultdict(list)
         for item in items:
@@ -72,6 +72,7 @@ class Scheduler:
             self.run_together(deque(jobs), 2 * os.cpu_count())
         if is_root:
             self.run_in_order(sum(suites.values(), []))
+            self.run_postponed()
             return
         with phase("what holds no times to account"):
             guests = suites.pop("vm", None)
