@@ -37,6 +37,9 @@ static uint64_t lifetime(uint64_t start_ns, uint64_t end_ns)
 
 /* ---- the order ------------------------------------------------------------------- */
 
+/* A thread that is on the path for less than this part of it counts as one that is not. */
+#define PATH_PART 100
+
 /* Returns the time that each of Timeline::threads is on the critical path. The caller frees it. */
 static uint64_t *path_times(const Timeline *timeline)
 {
@@ -50,14 +53,29 @@ static uint64_t *path_times(const Timeline *timeline)
 
 		times[path->owners.items[i]] += end_ns - path->intervals.items[i].start_ns;
 	}
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		if (times[i] < lifetime(path->start_ns, path->end_ns) / PATH_PART)
+			times[i] = 0;
 	return times;
 }
 
 static TrackScore thread_score(const Timeline *timeline, const uint64_t *path_ns, uint32_t thread)
 {
-	const uint64_t *ledger = timeline->threads.items[thread].ledger;
+	const Thread *t = &timeline->threads.items[thread];
+	TrackScore score = {
+		.path_ns = path_ns[thread],
+		.active_ns = t->ledger[STATE_RUNNING] + t->ledger[STATE_RUNNABLE],
+		.running_ns = t->ledger[STATE_RUNNING],
+	};
 
-	return (TrackScore){path_ns[thread], ledger[STATE_RUNNING], ledger[STATE_RUNNABLE]};
+	for (size_t i = 0; i < REASON_COUNT; i++) {
+		enum category category = reason_info[i].category;
+
+		if (category == CATEGORY_DISK || category == CATEGORY_FAULT ||
+		    category == CATEGORY_LOCK)
+			score.active_ns += t->reason_ledger[i];
+	}
+	return score;
 }
 
 /* Negative if x comes first, as for qsort(3). */
@@ -65,10 +83,8 @@ static int compare_scores(const TrackScore *x, const TrackScore *y)
 {
 	if (x->path_ns != y->path_ns)
 		return x->path_ns > y->path_ns ? -1 : 1;
-	if (x->running_ns != y->running_ns)
-		return x->running_ns > y->running_ns ? -1 : 1;
-	if (x->runnable_ns != y->runnable_ns)
-		return x->runnable_ns > y->runnable_ns ? -1 : 1;
+	if (x->active_ns != y->active_ns)
+		return x->active_ns > y->active_ns ? -1 : 1;
 	return 0;
 }
 
@@ -289,8 +305,8 @@ static void track_add_thread(Track *track, const Timeline *timeline, const uint6
 	track->ended = t->exited_in_window;
 	score = thread_score(timeline, path_ns, thread);
 	track->score.path_ns += score.path_ns;
+	track->score.active_ns += score.active_ns;
 	track->score.running_ns += score.running_ns;
-	track->score.runnable_ns += score.runnable_ns;
 }
 
 static Track *add_track(Tracks *tracks, const Timeline *timeline, const uint64_t *path_ns,

@@ -23,11 +23,11 @@ typedef struct TrackId {
 	bool host;	/* not visible in the recorder's namespace: it is the kernel's own id */
 } TrackId;
 
-/* By this, tracks are ordered: by the first member, then the second, then the third. */
+/* By this, tracks are ordered: by the first member, then by the second. */
 typedef struct TrackScore {
-	uint64_t path_ns; /* on the critical path */
-	uint64_t running_ns;
-	uint64_t runnable_ns;
+	uint64_t path_ns;    /* on the critical path */
+	uint64_t active_ns;  /* running, runnable, or waiting for a disk, a page or a lock */
+	uint64_t running_ns; /* what never ran is not visible at first */
 } TrackScore;
 
 typedef struct Track {

@@ -8,7 +8,7 @@ static void test_order_and_first_screen(void **state)
 	Timeline *t = fixture_new(100 * MS);
 	uint32_t command = fixture_process(t, 10, "command", 0, 100 * MS);
 	uint32_t server = fixture_process(t, 20, "server", 0, 100 * MS);
-	static const char *const tids[] = {"10", "20", "22", "21", "23"};
+	static const char *const tids[] = {"10", "20", "23", "22", "21"};
 
 	(void)state;
 	fixture_simple_thread(t, command, 10, "command", STATE_BLOCKED, REASON_CHILD);
@@ -33,10 +33,10 @@ static void test_order_and_first_screen(void **state)
 	/* The command, the thread that ran, and the system. */
 	assert_int_equal(visible->count, 3);
 	assert_int_equal(node_int(node_at(visible, 0)), 0);
-	assert_int_equal(node_int(node_at(visible, 1)), 2);
+	assert_int_equal(node_int(node_at(visible, 1)), 3);
 	assert_int_equal(node_int(node_at(visible, visible->count - 1)), last);
 	const Node *selected = node_get(profile.meta, "initialSelectedThreads");
-	assert_int_equal(node_int(node_at(selected, 0)), 2);
+	assert_int_equal(node_int(node_at(selected, 0)), 3);
 	assert_int_equal(node_get(profile.meta, "keepProfileThreadOrder")->type, 't');
 	profile_done(&profile, t);
 }
