@@ -355,6 +355,28 @@ static bool append_script(char **text, const Words *words, ProgramKind kind)
 	return true;
 }
 
+/* ---- names ------------------------------------------------------------------------------------
+ */
+
+static bool begins_with_name(const char *path, const char *name)
+{
+	const char *base = base_name(path);
+
+	/* A login shell's first argument is "-bash". */
+	return !strncmp(base + (*base == '-'), name, strlen(name));
+}
+
+bool args_have_name(const char *name, const char *path, Args args)
+{
+	Words words = words_of(args);
+	bool found = path && begins_with_name(path, name);
+
+	for (size_t i = 0; i < words.count && i < 2 && !found; i++)
+		found = begins_with_name(words.items[i], name);
+	words_free(&words);
+	return found;
+}
+
 /* ---- labels -----------------------------------------------------------------------------------
  */
 

@@ -24,6 +24,13 @@ typedef struct Args {
 char *args_text(Args args);
 
 /*
+ * Returns whether the name is that of the program: the last part of the path that was executed (may
+ * be NULL), or of one of the first two arguments (the second one is a script); or a title begins
+ * with it. Otherwise the process has given itself another name. The kernel keeps 15 bytes of names.
+ */
+bool args_have_name(const char *name, const char *path, Args args);
+
+/*
  * Returns a short text that tells a process from others of the same name: the name and, for
  * compilers and linkers, the file that they work on; for interpreters, the script, module or code,
  * and its arguments; for others their arguments; or the title that the process has given itself.

@@ -309,6 +309,14 @@ static void track_add_thread(Track *track, const Timeline *timeline, const uint6
 	track->score.running_ns += score.running_ns;
 }
 
+/* The viewer shows the thread's name in the row, and the process's only in tooltips. */
+static const char *row_name(const Timeline *timeline, const Thread *thread)
+{
+	if (thread->is_main)
+		return thread_label(timeline, thread);
+	return thread->name && *thread->name ? thread->name : "unknown";
+}
+
 static Track *add_track(Tracks *tracks, const Timeline *timeline, const uint64_t *path_ns,
 			uint32_t thread, TrackId pid)
 {
@@ -317,8 +325,8 @@ static Track *add_track(Tracks *tracks, const Timeline *timeline, const uint64_t
 	Track *track = vec_push(&tracks->list);
 
 	*track = (Track){
-		.name = xstrdup(t->name && *t->name ? t->name : "unknown"),
-		.process_name = xstrdup(process->label),
+		.name = xstrdup(row_name(timeline, t)),
+		.process_name = xstrdup(process_name(process)),
 		.pid = pid,
 		.tid = tracks->tids[thread],
 		.is_main = t->is_main,

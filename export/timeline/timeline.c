@@ -64,6 +64,9 @@ char *process_make_label(const Process *process)
 
 	if (!process->name || !*process->name)
 		return xstrdup("unknown");
+	/* The arguments are those of the program, and do not explain a name that it gave itself. */
+	if (!args_have_name(process->name, process->path, process->args))
+		return xstrdup(process->name);
 	own = args_label(process->name, process->args);
 	if (!process->args_inherited)
 		return own;
@@ -78,8 +81,9 @@ const char *thread_label(const Timeline *timeline, const Thread *thread)
 
 	if (!thread->name || !*thread->name)
 		return "unknown";
-	return process->name && !strcmp(process->name, thread->name) ? process->label
-								     : thread->name;
+	return thread->is_main && process->name && !strcmp(process->name, thread->name)
+		       ? process->label
+		       : thread->name;
 }
 
 void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule)

@@ -29,7 +29,6 @@ WORKLOADS = BUILD / "tests" / "workloads"
 MS = 1_000_000
 CLOCK_NANOSLEEP = 230  # the system call
 CRITICAL_PATH = "Critical path"
-OTHER_ROWS = (CRITICAL_PATH, "Block devices", "kernel threads", "System", "CPUs")  # that are no process's
 STATES = ("running", "runnable", "blocked", "unknown")
 
 # A guest of the kernel matrix: what a clock says there is held to so much besides, for an
@@ -160,9 +159,10 @@ class Thread:
         self.profile, self.data = profile, data
         self.tid = int(data["tid"]) if str(data["tid"]).isdigit() else data["tid"]
         self.pid, self.name = str(data["pid"]), data["name"]
-        self.row = data.get("processName", "")
-        # Without the arguments that tell it from others of its name.
-        self.process = self.row if self.row in OTHER_ROWS or " ×" in self.row else self.row.split(" ")[0]
+        self.process, self.row = data.get("processName", ""), self.name
+        # The main thread's row has what tells the process from others of its name.
+        if str(self.tid) == self.pid and " ×" not in self.row:
+            self.name = self.process
         self._strings = profile.table(data, "stringArray")
         self._read_samples(data["samples"])
 

@@ -85,6 +85,27 @@ static void test_others(void **state)
 		    "ls 1234567890 1234567890 1234567890 1234567890 1234567890 1…");
 }
 
+static bool has_name(const char *name, const char *path, const char *words)
+{
+	_cleanup_free_ char *text = xstrdup(words);
+
+	return args_have_name(name, path, list_of(text));
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	assert_true(has_name("cat", "/usr/bin/cat", "x"));
+	assert_true(has_name("cat", NULL, "/bin/cat|x"));
+	assert_true(has_name("bash", NULL, "-bash"));
+	assert_true(has_name("run-tests.sh", NULL, "/bin/sh|./run-tests.sh|fast"));
+	assert_true(has_name("a-very-long-nam", "/usr/bin/a-very-long-name-indeed", "x"));
+	assert_true(has_name("nginx", NULL, "nginx: worker process"));
+	assert_false(has_name("reader", "/usr/bin/program", "program|file"));
+	assert_false(has_name("x", NULL, "cat|a|x"));
+	assert_false(has_name("x", NULL, ""));
+}
+
 /* What a process writes over its list is one text. */
 static void test_titles(void **state)
 {
@@ -165,8 +186,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_compilers),    cmocka_unit_test(test_linkers),
 		cmocka_unit_test(test_interpreters), cmocka_unit_test(test_others),
-		cmocka_unit_test(test_titles),	     cmocka_unit_test(test_text),
-		cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_titles),	     cmocka_unit_test(test_names),
+		cmocka_unit_test(test_text),	     cmocka_unit_test(test_any_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,10 +100,10 @@ static void test_exec(void **state)
 	for (uint64_t late = 0; late < 2; late++) {
 		begin();
 		add_args(10, 0, ARGS_FROM_PROC, "first", 2);
-		add_args(10, 5, 0, "a b", 20 + 2 * late);
+		add_args(10, 5, 0, "new a b", 20 + 2 * late);
 		add_exec(10, 5, 21);
 		timeline = finish();
-		check(timeline, 10, "'a b'", false, "new a b");
+		check(timeline, 10, "'new a b'", false, "new a b");
 		assert_int_equal(timeline->totals[REC_ARGS].received, 1);
 		timeline_free(timeline);
 	}
@@ -129,21 +129,37 @@ static void test_fork(void **state)
 
 	(void)state;
 	begin();
-	add_args(10, 0, ARGS_FROM_PROC, "x", 2);
+	add_args(10, 0, ARGS_FROM_PROC, "old x", 2);
 	add_process(11, 10, 5);
 	add_process(12, 10, 6);
-	add_args(12, 7, 0, "y", 7);
+	add_args(12, 7, 0, "new y", 7);
 	add_exec(12, 7, 8);
 	add_process(13, 10, 9);
 	/* What /proc shows of a forked process at the end is known already, or is a title. */
-	add_args(11, 0, ARGS_FROM_PROC, "x", 90);
+	add_args(11, 0, ARGS_FROM_PROC, "old x", 90);
 	add_args(13, 0, ARGS_FROM_PROC, "old: busy", 90);
 	timeline = finish();
-	check(timeline, 10, "x", false, "old");
-	check(timeline, 11, "x", true, "old (forked)");
-	check(timeline, 12, "y", false, "new");
+	check(timeline, 10, "'old x'", false, "old x");
+	check(timeline, 11, "'old x'", true, "old x (forked)");
+	check(timeline, 12, "'new y'", false, "new y");
 	check(timeline, 13, "'old: busy'", false, "old: busy");
 	timeline_free(timeline);
+}
+
+/* A name that the process has given itself is not that of the program. */
+static void test_own_name(void **state)
+{
+	static const char *const lists[] = {"other x", "/bin/old"};
+	Timeline *timeline;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		begin();
+		add_args(10, 0, ARGS_FROM_PROC, lists[i], 2);
+		timeline = finish();
+		assert_string_equal(timeline->processes.items[0].label, "old");
+		timeline_free(timeline);
+	}
 }
 
 static void test_cut(void **state)
@@ -152,19 +168,18 @@ static void test_cut(void **state)
 
 	(void)state;
 	begin();
-	add_args(10, 0, ARGS_FROM_PROC, "longer than ten", 2);
+	add_args(10, 0, ARGS_FROM_PROC, "old longer than ten", 2);
 	add_args(99, 0, 0, "of no process", 3);
 	timeline = finish();
-	check(timeline, 10, "'longer than ten' …", false, "old longer than ten");
+	check(timeline, 10, "'old longer than ten' …", false, "old longer than ten");
 	timeline_free(timeline);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exec),
-		cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_exec), cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_fork), cmocka_unit_test(test_own_name),
 		cmocka_unit_test(test_cut),
 	};
 
