@@ -406,8 +406,10 @@ char *args_label(const char *name, Args args)
 	bool done = words.count == 0;
 
 	if (is_title(&words)) {
+		char *label = title_label(text, words.items[0]);
+
 		free(text);
-		text = title_label(name, words.items[0]);
+		text = label;
 		done = true;
 	} else if (kind >= PROGRAM_SHELL) {
 		done |= append_script(&text, &words, kind);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "timeline.h"
+#include "text.h"
 #include <string.h>
 
 void thread_free(Thread *thread)
@@ -66,7 +67,7 @@ char *process_make_label(const Process *process)
 		return xstrdup("unknown");
 	/* The arguments are those of the program, and do not explain a name that it gave itself. */
 	if (!args_have_name(process->name, process->path, process->args))
-		return xstrdup(process->name);
+		return text_printable(process->name);
 	own = args_label(process->name, process->args);
 	if (!process->args_inherited)
 		return own;

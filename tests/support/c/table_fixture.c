@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "table_fixture.h"
 #include "table_builder.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-
-static size_t count_fds(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	assert_non_null(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
 
 /* Those that are shared with children. */
 static size_t count_maps(void)
@@ -35,7 +22,7 @@ void start_service(Fixture *fixture)
 
 static void check_nothing_left(const Fixture *fixture)
 {
-	assert_int_equal(count_fds(), fixture->fds);
+	assert_int_equal(count_descriptors(), fixture->fds);
 	assert_int_equal(count_maps(), fixture->maps);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
@@ -54,7 +41,7 @@ int table_fixture_set_up(void **state)
 
 	fake_table_builder_use();
 	fixture->options.timeout_ns = TIMEOUT_NS;
-	fixture->fds = count_fds();
+	fixture->fds = count_descriptors();
 	fixture->maps = count_maps();
 	*state = fixture;
 	return 0;

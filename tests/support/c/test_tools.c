@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "test_tools.h"
+#include <dirent.h>
 
 bool is_long_run(void)
 {
@@ -87,4 +88,16 @@ bool has_program(const char *name)
 	_cleanup_free_ char *found = try_output("command -v %s 2>/dev/null", name);
 
 	return found;
+}
+
+size_t count_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
 }

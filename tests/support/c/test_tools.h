@@ -47,6 +47,9 @@ __attribute__((format(printf, 1, 2))) char *try_output(const char *format, ...);
 
 bool has_program(const char *name);
 
+/* Returns how many descriptors are open here, and a few more. Two counts can be compared. */
+size_t count_descriptors(void);
+
 /* Skips the test that calls it, and says why. */
 #define skip_because(...)                                                                          \
 	do {                                                                                       \

@@ -43,15 +43,10 @@ static void test_order_and_first_screen(void **state)
 
 static void add_path_part(Timeline *t, uint32_t thread, uint64_t start, uint64_t end)
 {
-	*vec_push(&t->path.track.intervals) = (Interval){
-		.start_ns = FIXTURE_START + start,
-		.user_stack = STACK_NONE,
-		.kernel_stack = STACK_NONE,
-		.waker = THREAD_NONE,
-		.cpu_user = THREAD_NONE,
-		.syscall = -1,
-		.state = STATE_RUNNING,
-	};
+	Interval part = t->threads.items[thread].intervals.items[0];
+
+	part.start_ns = FIXTURE_START + start;
+	*vec_push(&t->path.track.intervals) = part;
 	*vec_push(&t->path.track.owners) = thread;
 	t->path.track.end_ns = FIXTURE_START + end;
 }

@@ -8,7 +8,6 @@
 #include "symbol_jobs.h"
 #include "symbol_record.h"
 #include "test_tools.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -382,17 +381,6 @@ static void check_job(const SymbolJob *job, const struct behaviour *behaviour)
 		if (strcmp(name_of(job, i), wanted))
 			fail_msg("%s: address %zu is \"%s\"", behaviour->name, i, name_of(job, i));
 	}
-}
-
-static size_t count_descriptors(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
 }
 
 /* All at once, so that each goes wrong beside others; in another order each time. */

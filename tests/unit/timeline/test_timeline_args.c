@@ -162,6 +162,22 @@ static void test_own_name(void **state)
 	}
 }
 
+/* Labels are printed to terminals. */
+static void test_control_characters(void **state)
+{
+	static const char *const lists[] = {"x", "a\x1b[2J: busy", "other: busy"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		Process process = {.name = (char *)"a\x1b[2J",
+				   .args = {.text = lists[i], .size = strlen(lists[i])}};
+		_cleanup_free_ char *label = process_make_label(&process);
+
+		assert_memory_equal(label, "a?[2J", 5);
+		assert_null(strchr(label, '\x1b'));
+	}
+}
+
 static void test_cut(void **state)
 {
 	Timeline *timeline;
@@ -178,8 +194,11 @@ static void test_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exec), cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_fork), cmocka_unit_test(test_own_name),
+		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_own_name),
+		cmocka_unit_test(test_control_characters),
 		cmocka_unit_test(test_cut),
 	};
 
