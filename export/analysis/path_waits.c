@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "path_waits.h"
+#include "wait_fields.h"
+
+/* A wait that the path followed to its waker. */
+typedef struct Sleeper {
+	uint32_t thread, interval;
+	uint64_t start_ns;
+} Sleeper;
+
+typedef struct Charger {
+	const Timeline *timeline;
+	VEC(Sleeper) sleepers; /* the innermost last */
+	Map index;	       /* (thread, interval) -> waits */
+	PathWaits waits;
+} Charger;
+
+static void charge(Charger *charger, uint32_t thread, uint32_t interval, uint64_t ns)
+{
+	uint64_t key = (uint64_t)thread << 32 | interval;
+	uint32_t number = map_get(&charger->index, key);
+
+	if (ns == 0)
+		return;
+	if (number == MAP_NONE) {
+		number = charger->waits.count;
+		map_set(&charger->index, key, number);
+		*vec_push(&charger->waits) = (PathWait){thread, interval, 0};
+	}
+	charger->waits.items[number].ns += ns;
+}
+
+/* Returns the index of the interval of a thread that contains ns; SIZE_MAX: there is none. */
+static size_t interval_at(const Thread *thread, uint64_t ns)
+{
+	size_t low = 0, high = thread->intervals.count;
+
+	if (high == 0 || ns < thread->intervals.items[0].start_ns || ns >= thread->end_ns)
+		return SIZE_MAX;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->intervals.items[middle].start_ns <= ns)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * Charges a part of the path, from from_ns to to_ns, to the sleepers, the innermost first. Returns
+ * what is left: none of them slept then.
+ */
+static uint64_t charge_sleepers(Charger *charger, uint64_t from_ns, uint64_t to_ns)
+{
+	for (size_t i = charger->sleepers.count; i-- > 0 && to_ns > from_ns;) {
+		const Sleeper *sleeper = &charger->sleepers.items[i];
+		uint64_t begin_ns = MAX(from_ns, sleeper->start_ns);
+
+		if (begin_ns >= to_ns)
+			continue;
+		charge(charger, sleeper->thread, sleeper->interval, to_ns - begin_ns);
+		to_ns = begin_ns;
+	}
+	return to_ns - from_ns;
+}
+
+/* Returns whether what a blocked thread waits for is outside of the program: a file, a peer. */
+static bool waits_for_named(const Timeline *timeline, const Thread *thread, size_t wait)
+{
+	uint32_t object = wait_object(timeline, thread, wait);
+	uint8_t kind;
+
+	if (object == OBJECT_NONE)
+		return false;
+	kind = timeline->objects.list.items[object].kind;
+	return kind == OBJECT_FILE || kind == OBJECT_PIPE || kind == OBJECT_SOCKET;
+}
+
+/* Charges interval i of the path. */
+static void charge_interval(Charger *charger, size_t i)
+{
+	const Timeline *timeline = charger->timeline;
+	const Thread *track = &timeline->path.track;
+	const Interval *interval = &track->intervals.items[i];
+	uint32_t owner = track->owners.items[i];
+	const Thread *thread = &timeline->threads.items[owner];
+	uint64_t end_ns = interval_end(track, i), left_ns;
+	size_t wait = SIZE_MAX;
+
+	/* A request in flight is like a running thread: its submitter may do anything then. */
+	if (interval->state == STATE_BLOCKED && interval->reason != REASON_ON_DEVICE)
+		wait = interval_at(thread, interval->start_ns);
+	if (wait != SIZE_MAX && waits_for_named(timeline, thread, wait)) {
+		charge(charger, owner, wait, end_ns - interval->start_ns);
+		return;
+	}
+	left_ns = charge_sleepers(charger, interval->start_ns, end_ns);
+	if (wait != SIZE_MAX)
+		charge(charger, owner, wait, left_ns);
+}
+
+/* What began to sleep after ns does not delay what was before. */
+static void drop_later(Charger *charger, uint64_t ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < charger->sleepers.count; i++)
+		if (charger->sleepers.items[i].start_ns < ns)
+			charger->sleepers.items[kept++] = charger->sleepers.items[i];
+	charger->sleepers.count = kept;
+}
+
+/* The path goes on at a thread: what that thread slept for later did not delay it. */
+static void drop_sleeper(Charger *charger, uint32_t thread)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < charger->sleepers.count; i++)
+		if (charger->sleepers.items[i].thread != thread)
+			charger->sleepers.items[kept++] = charger->sleepers.items[i];
+	charger->sleepers.count = kept;
+}
+
+/* The path came to a thread at ns, where its sleep ended, unless it was created then. */
+static void add_sleeper(Charger *charger, uint32_t thread, uint64_t ns)
+{
+	const Thread *sleeper = &charger->timeline->threads.items[thread];
+	size_t next = ns > 0 ? interval_at(sleeper, ns - 1) : SIZE_MAX;
+	const Interval *wait;
+
+	if (next == SIZE_MAX)
+		return;
+	wait = &sleeper->intervals.items[next];
+	if (wait->state != STATE_BLOCKED || interval_end(sleeper, next) != ns ||
+	    category_is_idle(reason_info[wait_reason(wait)].category))
+		return;
+	*vec_push(&charger->sleepers) = (Sleeper){thread, next, wait->start_ns};
+}
+
+PathWaits path_waits_find(const Timeline *timeline)
+{
+	const Thread *track = &timeline->path.track;
+	Charger charger = {.timeline = timeline};
+
+	for (size_t i = track->intervals.count; i-- > 0;) {
+		charge_interval(&charger, i);
+		drop_later(&charger, track->intervals.items[i].start_ns);
+		if (i > 0 && track->owners.items[i - 1] != track->owners.items[i]) {
+			add_sleeper(&charger, track->owners.items[i],
+				    track->intervals.items[i].start_ns);
+			drop_sleeper(&charger, track->owners.items[i - 1]);
+		}
+	}
+	vec_free(&charger.sleepers);
+	map_free(&charger.index);
+	return charger.waits;
+}
