@@ -18,13 +18,6 @@
  */
 void report_print(FILE *file, const Timeline *timeline, Frames *frames);
 
-/*
- * Prints the summary at the end of a run: where the time went, whether events were lost, and how to
- * open output_path, which is a Chrome trace or a Firefox profile.
- */
-void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path,
-		    bool is_trace);
-
 #define REPORT_FORMAT 2 /* raised when a member changes its meaning or is removed */
 
 /*

@@ -9,6 +9,7 @@
 #include "report.h"
 #include "report_sections.h"
 #include "signals.h"
+#include "summary.h"
 #include "util.h"
 #include <errno.h>
 #include <stdio.h>
@@ -202,9 +203,15 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 			: 0;
 	if (error)
 		return error;
-	if (summary && log_level >= LOG_NORMAL)
-		report_summary(stderr, loaded.timeline, loaded.frames, options->output,
-			       options->export.format == FORMAT_CHROME);
+	if (summary && log_level >= LOG_NORMAL) {
+		SummaryOptions how = {
+			.profile = options->output,
+			.capture = options->keep_capture ? capture : NULL,
+			.accounts = log_level >= LOG_VERBOSE,
+		};
+
+		summary_print(stderr, loaded.timeline, loaded.frames, &how);
+	}
 	return 0;
 }
 

@@ -9,23 +9,30 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Logs "SUBJECT: COUNT WHAT" and writes it as a note, unless the count is 0. */
-static int write_warning(Recording *recording, const char *subject, uint64_t count,
-			 const char *what)
+/* Writes a note into the capture, for the report and the profile. */
+static int write_note(Recording *recording, const char *text)
 {
-	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ struct rec_note *note = NULL;
 	size_t length;
 
-	if (count == 0)
-		return 0;
-	text = xasprintf("%s: %" PRIu64 " %s", subject, count, what);
-	log_warn("%s", text);
 	length = (sizeof(*note) + strlen(text) + 1 + 7) & ~7UL;
 	note = xcalloc(1, length);
 	note->h = (struct record){.len = length, .kind = REC_NOTE, .ns = now_ns()};
 	strcpy(note->text, text);
 	return recording_write(recording, &note->h);
+}
+
+/* Logs "SUBJECT: COUNT WHAT" and writes it as a note, unless the count is 0. */
+static int write_warning(Recording *recording, const char *subject, uint64_t count,
+			 const char *what)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (count == 0)
+		return 0;
+	text = xasprintf("%s: %" PRIu64 " %s", subject, count, what);
+	log_warn("%s", text);
+	return write_note(recording, text);
 }
 
 typedef struct Warning {
@@ -145,19 +152,25 @@ static int warn_requests(Recording *recording)
 	return error;
 }
 
-/* Warns about samples that are missing in the window because the timer was off. */
-static int warn_ticks(Recording *recording)
+/* Notes samples that are missing in the window because the timer was off. */
+static int note_ticks(Recording *recording)
 {
 	SampleTimerCounts counts =
 		programs_ticks_counts(recording->programs, recording->window_start_ns);
 	uint64_t samples = counts.missed_ns / (NSEC_PER_SEC / recording->options->frequency);
+	_cleanup_free_ char *note = NULL;
 
 	log_verbose("CPU samples: restarted %" PRIu64
 		    " times on an idle CPU, after %.3f ms on average",
 		    counts.begun, counts.begun ? counts.missed_ns / 1e6 / counts.begun : 0);
-	return write_warning(
-		recording, "CPU samples", samples,
-		"missing at most (sampling restarts on an idle CPU); times are not affected");
+	if (samples == 0)
+		return 0;
+	/* Most recordings have some, and no time is wrong: a note is enough. */
+	note = xasprintf("CPU samples: %" PRIu64 " missing at most (sampling restarts on an idle "
+			 "CPU); times are not affected",
+			 samples);
+	log_verbose("%s", note);
+	return write_note(recording, note);
 }
 
 static int warn_cpus(Recording *recording)
@@ -201,7 +214,7 @@ int recording_write_warnings(Recording *recording)
 {
 	static int (*const steps[])(Recording *) = {
 		warn_files, warn_segments_dropped, warn_cpus,
-		warn_ticks, warn_faults,	   warn_requests,
+		note_ticks, warn_faults,	   warn_requests,
 	};
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "print_report.h"
+#include "summary.h"
 #include "test_tools.h"
 
 char *report_text(Printer printer, const Timeline *timeline)
@@ -19,7 +20,16 @@ char *report_text(Printer printer, const Timeline *timeline)
 
 void print_summary(FILE *file, const Timeline *timeline, Frames *frames)
 {
-	report_summary(file, timeline, frames, "dir/out.json.gz", /* is_trace= */ false);
+	SummaryOptions options = {.profile = "dir/out.json.gz", .capture = "dir/out.capture"};
+
+	summary_print(file, timeline, frames, &options);
+}
+
+void print_accounts(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	SummaryOptions options = {.profile = "dir/out.json.gz", .accounts = true};
+
+	summary_print(file, timeline, frames, &options);
 }
 
 void check_contains(Printer printer, const Timeline *timeline, const char *expected)

@@ -9,8 +9,9 @@ typedef void (*Printer)(FILE *file, const Timeline *timeline, Frames *frames);
 
 /* Returns what the printer prints, which the caller frees. */
 char *report_text(Printer printer, const Timeline *timeline);
-/* A Printer. */
+/* Printers of the summary, without and with its accounts. */
 void print_summary(FILE *file, const Timeline *timeline, Frames *frames);
+void print_accounts(FILE *file, const Timeline *timeline, Frames *frames);
 void check_contains(Printer printer, const Timeline *timeline, const char *expected);
 void check_lacks(Printer printer, const Timeline *timeline, const char *unexpected);
 

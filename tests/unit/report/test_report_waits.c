@@ -72,7 +72,7 @@ static void test_between_jobs(void **state)
 	fixture_interval(t, thread, 95 * MS, STATE_RUNNABLE, REASON_WOKEN);
 	fixture_interval(t, thread, 96 * MS, STATE_RUNNING, REASON_NONE);
 	fixture_finish(t);
-	check_contains(print_summary, t,
+	check_contains(report_print, t,
 		       "where the time of 1 thread went: 50.000 ms (and 20.000 ms idle, "
 		       "30.000 ms between jobs, not counted here)\n");
 	check_lacks(print_summary, t, "[between jobs");

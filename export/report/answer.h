@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * answer.h - where the time went, in a few lines: the first thing that a summary and a report say.
+ *
+ * The time is that of the critical path or, without a path, of all threads without their idle waits
+ * (idle.h). It is divided into parts: what the threads of one label (Process::label) did or waited
+ * for. Parts are made from the intervals, so they add up to the time exactly.
+ */
+#ifndef WALLPROF_ANSWER_H
+#define WALLPROF_ANSWER_H
+
+#include "frames.h"
+#include "timeline.h"
+
+typedef struct AnswerPart {
+	uint64_t ns;
+	/* "cc1 slow.c", "bio_close_file (redis-server)", "sleep 1 (20 processes)" */
+	char *who;
+	/* "running in execute_pass_list", "[fsync wait] of …/db.wal in fsync ← commit, 300 times"
+	 */
+	char *what;
+} AnswerPart;
+
+typedef struct Answer {
+	bool is_path;	 /* the time is that of the critical path */
+	uint64_t all_ns; /* without idle time */
+	uint64_t idle_ns;
+	size_t idle_threads;   /* not on the path, and idle for nearly all of their time */
+	VEC(AnswerPart) parts; /* the largest first, at most as many as were asked for */
+	size_t others;	       /* how many more there are, and their time */
+	uint64_t others_ns;
+	char *waited_for; /* "child process wait for cc1 slow.c"; NULL: nothing that has a name and
+			     is not in the first part */
+	uint64_t waited_ns; /* on the path for that; without a path, of all threads */
+} Answer;
+
+/*
+ * Makes the answer with at most `most` parts. All texts are fit for a terminal. The caller frees it
+ * with answer_free().
+ */
+Answer answer_make(const Timeline *timeline, Frames *frames, size_t most);
+void answer_free(Answer *answer);
+
+#endif

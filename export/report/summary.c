@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "summary.h"
+#include "accounts.h"
+#include "answer.h"
+#include "load_counters.h"
+#include "page.h"
+#include "recording_cost.h"
+#include "text.h"
+
+#define PARTS_MOST  4
+#define SMALL_SHARE 0.005 /* a smaller part of the time is not worth a line */
+/* A cost of recording or a wait for a limit that is larger than this is worth a remark. */
+#define REMARK_SHARE 0.05
+
+typedef VEC(char *) Lines;
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+static char *counted(size_t count, const char *one, const char *many)
+{
+	return xasprintf("%zu %s", count, count == 1 ? one : many);
+}
+
+/* "make -j4 took 9.017 s", or "10.000 s of redis-server *:7777" */
+static char *subject(const Timeline *timeline)
+{
+	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
+	_cleanup_free_ char *command = text_printable(timeline_meta(timeline, "command"));
+
+	if (timeline->command_thread < timeline->threads.count) {
+		const Thread *thread = &timeline->threads.items[timeline->command_thread];
+		const Process *process = &timeline->processes.items[thread->process];
+
+		return xasprintf("%s %s %s", *command ? command : process->label,
+				 process->exited_in_window ? "took" : "still runs after",
+				 DURATION(process->end_ns - process->start_ns));
+	}
+	if (timeline->whole_system)
+		return xasprintf("%s of the whole system", DURATION(window_ns));
+	if (timeline->processes.count == 1)
+		return xasprintf("%s of %s", DURATION(window_ns),
+				 timeline->processes.items[0].label);
+	return xstrdup(DURATION(window_ns));
+}
+
+static char *title(const Timeline *timeline, const Answer *answer)
+{
+	_cleanup_free_ char *what = subject(timeline), *threads = NULL, *idle = NULL;
+
+	threads = counted(timeline->threads.count, "thread", "threads");
+	idle = answer->idle_threads ? xasprintf(", %zu idle", answer->idle_threads) : xstrdup("");
+	return xasprintf("%s (%s%s); %s:", what, threads, idle,
+			 answer->is_path ? "its critical path" : "where their time went");
+}
+
+/* Returns the most threads that ran or were runnable at once, on average over 10 ms or longer. */
+static double most_wanted(const Timeline *timeline)
+{
+	LoadCounters counters = load_counters_make(timeline);
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < counters.count; i++) {
+		uint64_t wanted = load_counters_average(&counters, counters.running_ns, i) +
+				  load_counters_average(&counters, counters.runnable_ns, i);
+
+		most = MAX(most, wanted);
+	}
+	load_counters_free(&counters);
+	return most / 1000.0;
+}
+
+static uint64_t throttled_ns(const Timeline *timeline)
+{
+	uint64_t ns = 0;
+
+	for (size_t t = 0; t < timeline->threads.count; t++)
+		ns += timeline->threads.items[t].reason_ledger[REASON_THROTTLED];
+	return ns;
+}
+
+/* "CPUs: 53 % of 2 used; 1.338 s runnable; up to 5.0 threads wanted one" */
+static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
+{
+	uint64_t cpus = 0, window_ns = timeline->end_ns - timeline->start_ns;
+	uint64_t steal_ns, throttled = throttled_ns(timeline);
+	_cleanup_free_ char *limit = NULL, *steal = NULL, *share = NULL;
+	double steal_share;
+
+	if (timeline_meta_number(timeline, "cpus", &cpus) && cpus > 0 && window_ns > 0)
+		share = xasprintf("%.0f %% of %lu used; ",
+				  100.0 * accounts->ledger[STATE_RUNNING] / cpus / window_ns,
+				  (unsigned long)cpus);
+	if (throttled > REMARK_SHARE * (accounts->ledger[STATE_RUNNING] + throttled))
+		limit = xasprintf(" (%s throttled by a cgroup's limit)", DURATION(throttled));
+	steal_ns = accounts_steal_ns(timeline, &steal_share);
+	if (steal_ns)
+		steal = xasprintf("; %.1f %% stolen", 100 * steal_share);
+	return xasprintf("CPUs: %sthreads waited for one for %s%s; at most %.0f wanted one%s",
+			 share ? share : "", DURATION(accounts->ledger[STATE_RUNNABLE]),
+			 limit ? limit : "", most_wanted(timeline), steal ? steal : "");
+}
+
+static void add_line(Lines *lines, char *line)
+{
+	if (line)
+		*vec_push(lines) = line;
+}
+
+static char *cost_line(const Timeline *timeline)
+{
+	RecordingSum sum = recording_cost_sum(timeline);
+
+	return timeline->cost_known && sum.recording_ns > REMARK_SHARE * sum.running_ns
+		       ? recording_cost_text(timeline)
+		       : NULL;
+}
+
+/*
+ * What may be wrong with the numbers; in most runs nothing. The recorder's notes are not repeated:
+ * it has just printed them as warnings.
+ */
+static Lines remarks(const Timeline *timeline, const Accounts *accounts, bool with_accounts)
+{
+	Lines lines = {};
+
+	if (with_accounts)
+		return lines;
+	add_line(&lines, accounts_loss_text(timeline));
+	add_line(&lines, accounts_disagreement(timeline, accounts));
+	add_line(&lines, cost_line(timeline));
+	return lines;
+}
+
+/* Shortens the remarks so that they leave room for at least two parts. */
+static void print_remarks(const Page *page, const Lines *lines, size_t most)
+{
+	size_t shown = lines->count <= most ? lines->count : most - 1;
+
+	for (size_t i = 0; i < shown; i++)
+		page_line(page, "%s", lines->items[i]);
+	if (shown < lines->count)
+		page_line(page, "%zu more notes: wallprof report --section losses",
+			  lines->count - shown);
+}
+
+static void free_lines(Lines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		free(lines->items[i]);
+	vec_free(lines);
+}
+
+#define INDENT 21 /* of the text of a part */
+
+/* Returns in how many lines the page shows a part. */
+static size_t lines_needed(const Page *page, const char *line)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size, lines = 1;
+	Page trial = *page;
+
+	trial.file = open_memstream(&text, &size);
+	if (!trial.file)
+		return lines;
+	lines = page_paragraph(&trial, INDENT, line);
+	fclose(trial.file);
+	return lines;
+}
+
+static char *part_line(const Page *page, const Answer *answer, const AnswerPart *part)
+{
+	return xasprintf("%5.1f %% %10s  %s%s%s: %s", 100.0 * part->ns / answer->all_ns,
+			 DURATION(part->ns), page_style(page, PAGE_BOLD), part->who,
+			 page_style(page, PAGE_PLAIN), part->what);
+}
+
+/*
+ * Prints the largest parts in so many lines. A part may take several, because half of its text says
+ * nothing.
+ */
+static void print_parts(const Page *page, const Answer *answer, size_t lines)
+{
+	for (size_t i = 0; i < answer->parts.count && lines > 0; i++) {
+		const AnswerPart *part = &answer->parts.items[i];
+		_cleanup_free_ char *line = part_line(page, answer, part);
+		size_t needed = lines_needed(page, line);
+
+		if (i > 0 && (needed > lines || part->ns < SMALL_SHARE * answer->all_ns))
+			break;
+		if (needed > lines) {
+			page_line(page, "%s", line);
+			break;
+		}
+		page_paragraph(page, INDENT, line);
+		lines -= needed;
+	}
+}
+
+static void print_next(const Page *page, const SummaryOptions *options)
+{
+	_cleanup_free_ char *profile_word = shell_word(options->profile);
+	_cleanup_free_ char *profile = text_printable(profile_word);
+	_cleanup_free_ char *capture_word = options->capture ? shell_word(options->capture) : NULL;
+	_cleanup_free_ char *capture = text_printable(capture_word);
+
+	if (options->capture)
+		page_line(page, "next: wallprof open %s · wallprof report %s", profile, capture);
+	else
+		page_line(page, "next: wallprof open %s", profile);
+}
+
+void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
+		   const SummaryOptions *options)
+{
+	Accounts accounts = accounts_of(timeline);
+	Answer answer = answer_make(timeline, frames, PARTS_MOST);
+	_cleanup_(free_lines) Lines lines = remarks(timeline, &accounts, options->accounts);
+	_cleanup_free_ char *head = title(timeline, &answer), *cpus = cpu_line(timeline, &accounts);
+	/* The title, what was waited for, the CPUs and what to do next are the other four. */
+	size_t remarks_most = 2, fixed = 3 + (answer.waited_for != NULL);
+	size_t room = SUMMARY_LINES - fixed - MIN(lines.count, remarks_most);
+	Page page;
+
+	page_init(&page, file);
+	page_line(&page, "%s", head);
+	print_parts(&page, &answer, room);
+	if (answer.waited_for)
+		page_line(&page, "most waited for: %s (%s)", answer.waited_for,
+			  DURATION(answer.waited_ns));
+	page_line(&page, "%s", cpus);
+	print_remarks(&page, &lines, remarks_most);
+	if (options->accounts) {
+		accounts_print_times(file, timeline, frames);
+		accounts_print_states(file, timeline, &accounts);
+		accounts_print_costs(file, timeline);
+		accounts_print_losses(file, timeline);
+	}
+	print_next(&page, options);
+	answer_free(&answer);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "print_report.h"
+#include "summary.h"
+#include "test_tools.h"
+#include "timeline_fixture.h"
+
+#define MS NSEC_PER_MSEC
+
+static size_t lines_of(const char *text)
+{
+	size_t lines = 0;
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+/* A command that runs, waits for a disk and has idle threads; many other processes. */
+static Timeline *make_timeline(size_t processes)
+{
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t process = fixture_process(t, 7, "app", 0, 100 * MS);
+	uint32_t main = fixture_thread(t, process, 7, "app", 0, 100 * MS);
+
+	t->command_thread = main;
+	fixture_meta(t, "command", "app --fast");
+	fixture_meta(t, "cpus", "4");
+	fixture_interval(t, main, 0, STATE_RUNNING, REASON_NONE);
+	fixture_interval(t, main, 15 * MS, STATE_BLOCKED, REASON_DISK_READ);
+	fixture_interval(t, main, 75 * MS, STATE_RUNNABLE, REASON_WOKEN);
+	for (size_t i = 0; i < processes; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "p%zu", i);
+		fixture_running_process(t, 100 + i, name, i * MS / 10, 60 * MS + i * MS / 10);
+	}
+	fixture_finish(t);
+	t->complete = true;
+	return t;
+}
+
+static void test_lines(void **state)
+{
+	Timeline *t = make_timeline(0);
+
+	(void)state;
+	check_contains(print_summary, t, "app --fast ");
+	check_contains(print_summary, t, "100.000 ms (1 thread); where their time went:\n");
+	check_contains(print_summary, t, " 60.0 %  60.000 ms  app: [disk read wait]\n");
+	check_contains(print_summary, t, " 25.0 %  25.000 ms  app: [runnable: woken]\n");
+	check_contains(print_summary, t, " 15.0 %  15.000 ms  app: running\n");
+	check_contains(print_summary, t,
+		       "CPUs: 4 % of 4 used; threads waited for one for 25.000 ms; at most 1 "
+		       "wanted one\n");
+	check_contains(print_summary, t,
+		       "next: wallprof open dir/out.json.gz · wallprof report dir/out.capture\n");
+	check_lacks(print_summary, t, "lost");
+	check_lacks(print_summary, t, "real ");
+	check_contains(print_accounts, t, "time by state: running 15.000 ms + runnable 25.000 ms");
+	timeline_free(t);
+}
+
+/* It has at most eight lines, whatever was recorded and lost. */
+static void test_length(void **state)
+{
+	(void)state;
+	for (size_t processes = 0; processes < 40; processes += 13) {
+		Timeline *t = make_timeline(processes);
+		char *text;
+
+		t->missed_switches = 2;
+		t->complete = false;
+		t->totals[REC_SWITCH].lost = 42;
+		t->cost_known = true;
+		t->threads.items[0].recording.switches_ns = 10 * MS;
+		t->threads.items[0].kernel =
+			(KernelAccount){.known = true, .sum_exec_runtime = 90 * MS};
+		text = report_text(print_summary, t);
+		assert_true(lines_of(text) <= SUMMARY_LINES);
+		assert_non_null(strstr(text, "42 switch"));
+		assert_non_null(strstr(text, "wallprof open"));
+		free(text);
+		timeline_free(t);
+	}
+}
+
+/* What disagrees with the kernel is said. */
+static void test_disagreement(void **state)
+{
+	Timeline *t = make_timeline(0);
+
+	(void)state;
+	t->threads.items[0].kernel =
+		(KernelAccount){.known = true, .sum_exec_runtime = 15 * MS + MS / 10};
+	check_lacks(print_summary, t, "the kernel says");
+	t->threads.items[0].kernel.sum_exec_runtime = 40 * MS;
+	check_contains(print_summary, t,
+		       "the kernel says that these threads ran for 40.000 ms, not 15.000 ms");
+	timeline_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_length),
+		cmocka_unit_test(test_disagreement),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
