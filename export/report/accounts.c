@@ -99,8 +99,9 @@ char *accounts_disagreement(const Timeline *timeline, const Accounts *accounts)
 	uint64_t difference = ours > theirs ? ours - theirs : theirs - ours;
 	double share;
 
-	/* Steal time is in ours only. */
+	/* Steal time is in ours only; what is unknown may have been running. */
 	if (accounts->known == 0 || accounts_steal_ns(timeline, &share) ||
+	    (theirs > ours && difference <= accounts->ledger[STATE_UNKNOWN]) ||
 	    difference <= MAX(theirs, ours) / 100 + DISAGREEMENT_NS)
 		return NULL;
 	return xasprintf("the kernel says that these threads ran for %s, not %s (-v: more)",

@@ -136,11 +136,18 @@ static void add_evidence(Part *part, const StackRef *ref, bool is_tick, uint64_t
 	(is_tick ? part->ticks.items : part->switch_outs.items)[number].ns += ns;
 }
 
+/* A length of time is no name, and an address of memory is one only with its variable. */
+static bool has_good_name(const Object *object)
+{
+	return object->kind != OBJECT_TIMER &&
+	       (object->kind != OBJECT_FUTEX || strstr(object->name, ": "));
+}
+
 static void add_object(Part *part, const Timeline *timeline, uint32_t object, uint64_t ns)
 {
 	uint32_t number;
 
-	if (object == OBJECT_NONE || timeline->objects.list.items[object].kind == OBJECT_TIMER)
+	if (object == OBJECT_NONE || !has_good_name(&timeline->objects.list.items[object]))
 		return;
 	number = map_get(&part->object_index, object);
 	if (number == MAP_NONE) {
@@ -303,24 +310,34 @@ static FunctionTimes function_times(Maker *maker, const Part *part)
 	return times;
 }
 
+static double depth_of(const FunctionTime *time)
+{
+	return (double)time->depth_ns / time->ns;
+}
+
+static bool is_c_library(const Maker *maker, const FunctionTime *time)
+{
+	const char *library = functions_library(&maker->functions, time->function);
+
+	return library && runtime_is_c_library(library);
+}
+
 /*
- * Returns the innermost function that has most of the time, of the C library or of others; NULL:
- * there is none.
+ * Returns the innermost function that has most of the time, of the C library or of others, and that
+ * lies outside of another one (NULL: of none). NULL: there is no such function.
  */
 static const FunctionTime *innermost(const Maker *maker, const FunctionTimes *times,
-				     bool of_c_library)
+				     bool of_c_library, const FunctionTime *below)
 {
 	const FunctionTime *found = NULL;
 
 	for (size_t i = 0; i < times->list.count; i++) {
 		const FunctionTime *time = &times->list.items[i];
-		const char *library = functions_library(&maker->functions, time->function);
 
-		if (time->ns < MOST * times->all_ns ||
-		    (library && runtime_is_c_library(library)) != of_c_library)
+		if (time->ns < MOST * times->all_ns || is_c_library(maker, time) != of_c_library ||
+		    (below && depth_of(time) >= depth_of(below)))
 			continue;
-		if (!found ||
-		    (double)time->depth_ns / time->ns > (double)found->depth_ns / found->ns)
+		if (!found || depth_of(time) > depth_of(found))
 			found = time;
 	}
 	return found;
@@ -345,7 +362,8 @@ static size_t name_length(const char *name)
 }
 
 /*
- * Returns a function's name without parameters; with its library, unless it is the program's own.
+ * Returns a function's name without parameters; with its library, unless that is the program or the
+ * C library.
  */
 static char *function_name(const Maker *maker, const Part *part, const FunctionTime *time)
 {
@@ -359,33 +377,47 @@ static char *function_name(const Maker *maker, const Part *part, const FunctionT
 	_cleanup_free_ char *bare = xasprintf("%.*s%s", (int)MIN(length, (size_t)FUNCTION_NAME),
 					      name, is_long ? "…" : "");
 
-	if (program && library && !strcmp(program, library))
+	if (library && (runtime_is_c_library(library) || (program && !strcmp(program, library))))
 		library = NULL;
 	text = function_text(bare, library);
 	return text_printable(text);
 }
 
-/* Returns " in fsync ← commit", or "". The caller frees it. */
+static char *join_names(char *text, char *name)
+{
+	char *joined = xasprintf("%s%s%s", text, *text ? " ← " : " in ", name);
+
+	free(text);
+	free(name);
+	return joined;
+}
+
+/*
+ * Returns " in memcpy ← copy_row", " in wait_for ← commit", or "": the innermost functions of the
+ * program that have most of the part's time. Where it ran, the C library's function is news; where
+ * it waited, the reason says the same, but a program has wrappers of its own, so it has two names.
+ * The caller frees it.
+ */
 static char *function_of(Maker *maker, const Part *part)
 {
 	FunctionTimes times = function_times(maker, part);
-	const FunctionTime *call = innermost(maker, &times, /* of_c_library= */ true);
-	const FunctionTime *own = innermost(maker, &times, /* of_c_library= */ false);
-	_cleanup_free_ char *call_name = NULL, *own_name = NULL;
-	char *text;
+	const FunctionTime *own = innermost(maker, &times, /* of_c_library= */ false, NULL);
+	const FunctionTime *call = innermost(maker, &times, /* of_c_library= */ true, NULL);
+	const FunctionTime *caller = NULL;
+	bool waited = part->reason != REASON_NONE;
+	char *text = xstrdup("");
 
-	/* Below the program's functions the C library's are those that it called, else its start.
-	 */
-	if (call && own && (double)call->depth_ns / call->ns < (double)own->depth_ns / own->ns)
+	/* Outside of the program's functions the C library has only what starts it. */
+	if (call && own && (depth_of(call) < depth_of(own) || waited))
 		call = NULL;
-	call_name = call ? xstrdup(functions_name(&maker->functions, call->function)) : NULL;
-	own_name = own ? function_name(maker, part, own) : NULL;
-	if (call_name && own_name)
-		text = xasprintf(" in %s ← %s", call_name, own_name);
-	else if (call_name || own_name)
-		text = xasprintf(" in %s", own_name ? own_name : call_name);
-	else
-		text = xstrdup("");
+	if (own && waited)
+		caller = innermost(maker, &times, /* of_c_library= */ false, own);
+	if (call)
+		text = join_names(text, function_name(maker, part, call));
+	if (own)
+		text = join_names(text, function_name(maker, part, own));
+	if (caller)
+		text = join_names(text, function_name(maker, part, caller));
 	vec_free(&times.list);
 	map_free(&times.index);
 	return text;
@@ -444,7 +476,10 @@ static char *objects_text(const Maker *maker, const Part *part)
 
 static char *what_text(Maker *maker, const Part *part)
 {
-	_cleanup_free_ char *function = function_of(maker, part), *objects = NULL, *times = NULL;
+	bool runnable = reason_info[part->reason].category == CATEGORY_RUNNABLE;
+	/* A thread waits for a CPU wherever it is. */
+	_cleanup_free_ char *function = runnable ? xstrdup("") : function_of(maker, part);
+	_cleanup_free_ char *objects = NULL, *times = NULL;
 
 	if (part->reason == REASON_NONE)
 		return xasprintf("running%s", function);
@@ -515,7 +550,7 @@ static char *thing_name(const Timeline *timeline, const Thread *thread, size_t i
 			 category == CATEGORY_PIPE;
 	_cleanup_free_ char *waker = by_thread ? waker_label(timeline, wait) : NULL, *name = NULL;
 
-	if (object != OBJECT_NONE && timeline->objects.list.items[object].kind == OBJECT_TIMER)
+	if (object != OBJECT_NONE && !has_good_name(&timeline->objects.list.items[object]))
 		object = OBJECT_NONE;
 	if (object == OBJECT_NONE)
 		return waker ? xasprintf("for %s", waker) : NULL;

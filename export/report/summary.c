@@ -21,36 +21,52 @@ static char *counted(size_t count, const char *one, const char *many)
 	return xasprintf("%zu %s", count, count == 1 ? one : many);
 }
 
-/* "make -j4 took 9.017 s", or "10.000 s of redis-server *:7777" */
+/* Returns what was recorded: "make -j4", "redis-server *:7777", "3 processes". */
 static char *subject(const Timeline *timeline)
 {
-	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
-	_cleanup_free_ char *command = text_printable(timeline_meta(timeline, "command"));
-
 	if (timeline->command_thread < timeline->threads.count) {
 		const Thread *thread = &timeline->threads.items[timeline->command_thread];
-		const Process *process = &timeline->processes.items[thread->process];
 
-		return xasprintf("%s %s %s", *command ? command : process->label,
-				 process->exited_in_window ? "took" : "still runs after",
-				 DURATION(process->end_ns - process->start_ns));
+		return xstrdup(timeline->processes.items[thread->process].label);
 	}
 	if (timeline->whole_system)
-		return xasprintf("%s of the whole system", DURATION(window_ns));
+		return xstrdup("the whole system");
 	if (timeline->processes.count == 1)
-		return xasprintf("%s of %s", DURATION(window_ns),
-				 timeline->processes.items[0].label);
-	return xstrdup(DURATION(window_ns));
+		return xstrdup(timeline->processes.items[0].label);
+	return counted(timeline->processes.count, "process", "processes");
 }
 
+/* Sets *ret_ns to how long the command took if it ended, else to the window; returns whether. */
+static bool ended(const Timeline *timeline, uint64_t *ret_ns)
+{
+	const Process *process;
+
+	*ret_ns = timeline->end_ns - timeline->start_ns;
+	if (timeline->command_thread >= timeline->threads.count)
+		return false;
+	process = &timeline->processes
+			   .items[timeline->threads.items[timeline->command_thread].process];
+	if (!process->exited_in_window)
+		return false;
+	*ret_ns = process->end_ns - process->start_ns;
+	return true;
+}
+
+/* "took 9.017 s (28 threads, 3 idle); critical path of make -j4:" */
 static char *title(const Timeline *timeline, const Answer *answer)
 {
 	_cleanup_free_ char *what = subject(timeline), *threads = NULL, *idle = NULL;
+	uint64_t ns;
+	bool has_ended = ended(timeline, &ns);
 
 	threads = counted(timeline->threads.count, "thread", "threads");
 	idle = answer->idle_threads ? xasprintf(", %zu idle", answer->idle_threads) : xstrdup("");
-	return xasprintf("%s (%s%s); %s:", what, threads, idle,
-			 answer->is_path ? "its critical path" : "where their time went");
+	return xasprintf("%s %s (%s%s); %s of %s:", has_ended ? "took" : "recorded", DURATION(ns),
+			 threads, idle,
+			 answer->is_path       ? "critical path"
+			 : answer->idle_ns > 0 ? "busy and waiting time"
+					       : "time",
+			 what);
 }
 
 /* Returns the most threads that ran or were runnable at once, on average over 10 ms or longer. */
@@ -78,12 +94,12 @@ static uint64_t throttled_ns(const Timeline *timeline)
 	return ns;
 }
 
-/* "CPUs: 53 % of 2 used; 1.338 s runnable; up to 5.0 threads wanted one" */
+/* "CPUs: 53 % of 2 used; up to 5 threads wanted one, and waited 1.338 s" */
 static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
 {
 	uint64_t cpus = 0, window_ns = timeline->end_ns - timeline->start_ns;
 	uint64_t steal_ns, throttled = throttled_ns(timeline);
-	_cleanup_free_ char *limit = NULL, *steal = NULL, *share = NULL;
+	_cleanup_free_ char *limit = NULL, *steal = NULL, *share = NULL, *wanted = NULL;
 	double steal_share;
 
 	if (timeline_meta_number(timeline, "cpus", &cpus) && cpus > 0 && window_ns > 0)
@@ -95,9 +111,10 @@ static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
 	steal_ns = accounts_steal_ns(timeline, &steal_share);
 	if (steal_ns)
 		steal = xasprintf("; %.1f %% stolen", 100 * steal_share);
-	return xasprintf("CPUs: %sthreads waited for one for %s%s; at most %.0f wanted one%s",
-			 share ? share : "", DURATION(accounts->ledger[STATE_RUNNABLE]),
-			 limit ? limit : "", most_wanted(timeline), steal ? steal : "");
+	wanted = counted(most_wanted(timeline) + 0.5, "thread", "threads");
+	return xasprintf("CPUs: %sup to %s wanted one, and waited %s%s%s", share ? share : "",
+			 wanted, DURATION(accounts->ledger[STATE_RUNNABLE]), limit ? limit : "",
+			 steal ? steal : "");
 }
 
 static void add_line(Lines *lines, char *line)
@@ -185,7 +202,7 @@ static void print_parts(const Page *page, const Answer *answer, size_t lines)
 		_cleanup_free_ char *line = part_line(page, answer, part);
 		size_t needed = lines_needed(page, line);
 
-		if (i > 0 && (needed > lines || part->ns < SMALL_SHARE * answer->all_ns))
+		if (i > 0 && part->ns < SMALL_SHARE * answer->all_ns)
 			break;
 		if (needed > lines) {
 			page_line(page, "%s", line);
@@ -216,15 +233,16 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	Answer answer = answer_make(timeline, frames, PARTS_MOST);
 	_cleanup_(free_lines) Lines lines = remarks(timeline, &accounts, options->accounts);
 	_cleanup_free_ char *head = title(timeline, &answer), *cpus = cpu_line(timeline, &accounts);
+	bool has_waits = answer.waited_for && answer.waited_ns >= SMALL_SHARE * answer.all_ns;
 	/* The title, what was waited for, the CPUs and what to do next are the other four. */
-	size_t remarks_most = 2, fixed = 3 + (answer.waited_for != NULL);
+	size_t remarks_most = 2, fixed = 3 + has_waits;
 	size_t room = SUMMARY_LINES - fixed - MIN(lines.count, remarks_most);
 	Page page;
 
 	page_init(&page, file);
 	page_line(&page, "%s", head);
 	print_parts(&page, &answer, room);
-	if (answer.waited_for)
+	if (has_waits)
 		page_line(&page, "most waited for: %s (%s)", answer.waited_for,
 			  DURATION(answer.waited_ns));
 	page_line(&page, "%s", cpus);
