@@ -13,6 +13,7 @@ struct OutputSink {
 	AtomicFile file; /* without names: written in place */
 	FILE *stream;
 	Compressor *compressor; /* NULL: not compressed */
+	bool keep_old;
 };
 
 static int sink_write(struct OutputSink *sink, const void *data, size_t size)
@@ -63,7 +64,7 @@ static int sink_free(struct OutputSink *sink, int error, bool keep)
 		error = -errno;
 	sink->file.fd = -1;
 	if (sink->file.temp_path && keep && error == 0)
-		error = atomic_file_commit(&sink->file);
+		error = atomic_file_commit(&sink->file, sink->keep_old);
 	atomic_file_discard(&sink->file);
 	compressor_free(sink->compressor);
 	free(sink);
@@ -86,6 +87,11 @@ int output_open(const char *path, int level, const Invoker *invoker, Output **re
 		return sink_free(sink, r, false);
 	*ret_output = output_new(sink);
 	return 0;
+}
+
+void output_keep_old(Output *output)
+{
+	output->sink->keep_old = true;
 }
 
 const char *output_temp_path(const Output *output)

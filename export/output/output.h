@@ -34,6 +34,9 @@ int output_open(const char *path, int level, const Invoker *invoker, Output **re
 /* Writes plain text to a stream, which the caller keeps and closes. */
 Output *output_for_stream(FILE *stream);
 
+/* When the output is closed, an older file of its name becomes NAME.old (atomic_file.h). */
+void output_keep_old(Output *output);
+
 /* Returns the temporary name that the output has until it is closed, or NULL if it has none. */
 const char *output_temp_path(const Output *output);
 

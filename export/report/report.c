@@ -150,7 +150,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	report_places_init(&places, timeline, frames);
 	report_places_add_all(&places);
 	/* The summary comes first: it is read on a terminal. */
-	accounts_print_times(file, timeline, frames);
+	accounts_print_times(file, timeline);
 	print_path_places(file, timeline, frames);
 	report_path_line(file, timeline);
 	print_places(file, timeline, &places);

@@ -25,9 +25,12 @@ int export_cmd_load(const char *capture_path, const LoadOptions *options, const 
 		    Loaded *ret_loaded);
 void export_cmd_unload(Loaded *loaded);
 
-/* Writes the profile; output_path is NULL for stdout. Returns 0 or a negative errno, logged. */
+/*
+ * Writes the profile; output_path is NULL for stdout. keep_old: an older file of that name becomes
+ * NAME.old. Returns 0 or a negative errno, logged.
+ */
 int export_cmd_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
-		     const char *output_path, const Invoker *invoker);
+		     const char *output_path, bool keep_old, const Invoker *invoker);
 
 /*
  * Writes options->json_summary: what `report --json` prints. Returns 0 or a negative errno, logged.

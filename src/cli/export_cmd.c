@@ -243,7 +243,7 @@ static int write_summary(Output *output, const Loaded *loaded, const ExportOptio
 typedef int (*Write)(Output *output, const Loaded *loaded, const ExportOptions *options);
 
 /* path is NULL for stdout. remedy ends the message if writing fails. */
-static int write_file(const char *path, Write write, const Loaded *loaded,
+static int write_file(const char *path, bool keep_old, Write write, const Loaded *loaded,
 		      const ExportOptions *options, const char *remedy, const Invoker *invoker)
 {
 	Output *output;
@@ -255,6 +255,8 @@ static int write_file(const char *path, Write write, const Loaded *loaded,
 	}
 	if (!path)
 		output = output_for_stream(stdout);
+	else if (keep_old)
+		output_keep_old(output);
 	signals_unfinished(output_temp_path(output));
 	error = write(output, loaded, options);
 	if (error)
@@ -269,11 +271,11 @@ static int write_file(const char *path, Write write, const Loaded *loaded,
 }
 
 int export_cmd_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
-		     const char *output_path, const Invoker *invoker)
+		     const char *output_path, bool keep_old, const Invoker *invoker)
 {
 	_cleanup_free_ char *remedy = remedy_export(capture_path);
 
-	return write_file(output_path, write_format, loaded, options, remedy, invoker);
+	return write_file(output_path, keep_old, write_format, loaded, options, remedy, invoker);
 }
 
 int export_cmd_write_summary(const Loaded *loaded, const ExportOptions *options,
@@ -281,5 +283,6 @@ int export_cmd_write_summary(const Loaded *loaded, const ExportOptions *options,
 {
 	_cleanup_free_ char *remedy = remedy_summary(capture_path);
 
-	return write_file(options->json_summary, write_summary, loaded, options, remedy, invoker);
+	return write_file(options->json_summary, /* keep_old= */ false, write_summary, loaded,
+			  options, remedy, invoker);
 }

@@ -8,6 +8,7 @@
 #include "recorder.h"
 #include "report.h"
 #include "report_sections.h"
+#include "results.h"
 #include "signals.h"
 #include "summary.h"
 #include "util.h"
@@ -41,6 +42,13 @@ static int check_output(const char *path)
 		return error;
 	}
 	return 0;
+}
+
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && !S_ISREG(st.st_mode);
 }
 
 /* Returns the real path of a file that may not exist yet, or NULL if its folder does not exist. */
@@ -92,32 +100,6 @@ static int check_outputs(const Options *options, const char *capture)
 		return error;
 	error = options->export.json_summary ? check_output(options->export.json_summary) : 0;
 	return error ? error : check_distinct(options, capture);
-}
-
-/*
- * Returns the path of the capture until the profile is written. An existing file of that name is a
- * capture that the user kept, or what is left of a recording whose profile was cancelled. It is
- * only overwritten if --keep-capture asks for that name.
- */
-static char *capture_path(const Options *options)
-{
-	char *path = xasprintf("%s.capture", options->output);
-
-	if (options->keep_capture || access(path, F_OK))
-		return path;
-	free(path);
-	return xasprintf("%s.%d.capture", options->output, getpid());
-}
-
-/* Prints the path of the output, the only thing that wallprof prints on standard output. */
-static bool print_path(const char *path)
-{
-	int error = puts(path) < 0 || fflush(stdout) ? -errno : 0;
-
-	if (!error)
-		return true;
-	log_error("writing to stdout failed: %s; the file is %s", error_text(error), path);
-	return false;
 }
 
 /* Makes the exit status show that standard output is incomplete. */
@@ -180,14 +162,18 @@ static int record_only(const Options *options, const Invoker *invoker)
 	if (error && !result.started)
 		return status_of_failure(&result);
 	signals_release();
-	if (!error && !options->record.command && !print_path(options->output))
-		error = -EIO;
+	if (!error) {
+		_cleanup_free_ char *word = shell_word(options->output);
+
+		log_info("wrote %s; next: wallprof report %s", options->output, word);
+	}
 	finish_command(&result);
 	return exit_status(&result, error);
 }
 
+/* of_recording: the capture is new, so older files are kept, and the user wants to see it. */
 static int export_capture(const Options *options, const Invoker *invoker, const char *capture,
-			  bool summary)
+			  bool of_recording)
 {
 	_cleanup_(export_cmd_unload) Loaded loaded = {};
 	int error = export_cmd_load(capture, &options->load, invoker, &loaded);
@@ -195,7 +181,8 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 	if (error)
 		return error;
 	error = export_cmd_write(&loaded, &options->export, capture,
-				 options_to_stdout(options) ? NULL : options->output, invoker);
+				 options_to_stdout(options) ? NULL : options->output, of_recording,
+				 invoker);
 	if (error)
 		return error;
 	error = options->export.json_summary
@@ -203,10 +190,12 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 			: 0;
 	if (error)
 		return error;
-	if (summary && log_level >= LOG_NORMAL) {
+	if (of_recording && log_level >= LOG_NORMAL) {
 		SummaryOptions how = {
 			.profile = options->output,
-			.capture = options->keep_capture ? capture : NULL,
+			.capture = options->discard_capture || is_special(options->output)
+					   ? NULL
+					   : capture,
 			.accounts = log_level >= LOG_VERBOSE,
 		};
 
@@ -228,7 +217,9 @@ static void suggest_verb(const Options *options, const RecordResult *result)
 
 static int profile(const Options *options, const Invoker *invoker)
 {
-	_cleanup_free_ char *capture = capture_path(options);
+	_cleanup_free_ char *capture = results_capture_name(options->output);
+	/* Nothing is kept beside a pipe or a device. */
+	bool discard = options->discard_capture || is_special(options->output);
 	RecordResult result;
 	int error = check_outputs(options, capture);
 
@@ -240,31 +231,64 @@ static int profile(const Options *options, const Invoker *invoker)
 		return status_of_failure(&result);
 	}
 	/* If a full disk cut the recording short, the part before it is still exported. */
-	if (privileges_keep(0) || export_capture(options, invoker, capture, /* summary= */ true)) {
+	if (privileges_keep(0) ||
+	    export_capture(options, invoker, capture, /* of_recording= */ true)) {
 		signals_release();
 		finish_command(&result);
 		return exit_status(&result, true);
 	}
-	if (!options->keep_capture && !error)
+	if (discard && !error)
 		unlink(capture);
-	if (!options->record.command && !print_path(options->output))
-		error = -EIO;
 	finish_command(&result);
+	if (options->open_profile && !error) {
+		OpenOptions open = options->open;
+
+		open.url_to_stderr = true;
+		error = open_cmd_run(options->output, &open, invoker);
+	}
 	return exit_status(&result, error);
 }
 
 static int export_only(const Options *options, const Invoker *invoker)
 {
+	_cleanup_free_ char *capture = NULL;
+
 	signals_guard(/* capture_path= */ NULL);
-	if (check_outputs(options, options->input) ||
-	    export_capture(options, invoker, options->input, /* summary= */ false))
+	if (results_find_capture(options->input, &capture) || check_outputs(options, capture) ||
+	    export_capture(options, invoker, capture, /* of_recording= */ false))
 		return EXIT_FAILURE;
-	return options_to_stdout(options) || print_path(options->output) ? EXIT_SUCCESS
-									 : EXIT_FAILURE;
+	if (!options_to_stdout(options))
+		log_info("wrote %s", options->output);
+	return EXIT_SUCCESS;
+}
+
+/* A capture that has no profile yet gets one. */
+static int open_result(const Options *options, const Invoker *invoker)
+{
+	_cleanup_free_ char *path = NULL, *capture = NULL;
+	int error = results_find_profile(options->input, &path, &capture);
+
+	if (error)
+		return error;
+	if (!path) {
+		Options making = *options;
+
+		making.output = path = results_profile_name(capture);
+		making.export.format = FORMAT_FIREFOX;
+		error = check_outputs(&making, capture);
+		if (!error)
+			error = export_capture(&making, invoker, capture,
+					       /* of_recording= */ false);
+		if (error)
+			return error;
+		log_info("wrote %s", path);
+	}
+	return open_cmd_run(path, &options->open, invoker);
 }
 
 static int report(const Options *options, const Invoker *invoker)
 {
+	_cleanup_free_ char *capture = NULL;
 	LoadOptions load = options->load;
 	bool found = true;
 	Loaded loaded;
@@ -275,7 +299,8 @@ static int report(const Options *options, const Invoker *invoker)
 		log_error("--function and --critical-path are mutually exclusive");
 		return EXIT_WALLPROF_FAILED;
 	}
-	if (export_cmd_load(options->input, &load, invoker, &loaded))
+	if (results_find_capture(options->input, &capture) ||
+	    export_cmd_load(capture, &load, invoker, &loaded))
 		return EXIT_FAILURE;
 	if (options->report.json) {
 		Output *output = output_for_stream(stdout);
@@ -339,8 +364,7 @@ int main(int argc, char **argv)
 		status = flush_stdout(report(&options, &invoker));
 		break;
 	case VERB_OPEN:
-		status = open_cmd_run(options.input, &options.open, &invoker) ? EXIT_FAILURE
-									      : EXIT_SUCCESS;
+		status = open_result(&options, &invoker) ? EXIT_FAILURE : EXIT_SUCCESS;
 		break;
 	case VERB_DOCTOR:
 		status = (options.doctor.unwind ? doctor_unwind(options.doctor.unwind)

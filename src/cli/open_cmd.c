@@ -267,12 +267,12 @@ static int drop_to_invoker(const Invoker *invoker)
 }
 
 /* Without the URL the server is useless, so a failure ends it. */
-static int print_url(const char *url)
+static int print_url(FILE *file, const char *url)
 {
-	int error = puts(url) < 0 || fflush(stdout) ? -errno : 0;
+	int error = fprintf(file, "%s\n", url) < 0 || fflush(file) ? -errno : 0;
 
 	if (error)
-		log_error("writing the URL to stdout failed: %s", strerror(-error));
+		log_error("writing the URL failed: %s", strerror(-error));
 	return error;
 }
 
@@ -286,7 +286,7 @@ static int show(const char *path, const OpenOptions *options, const Profile *pro
 	if (error)
 		return error;
 	url = page_url(options->viewer, server);
-	error = print_url(url);
+	error = print_url(options->url_to_stderr ? stderr : stdout, url);
 	if (error)
 		return error;
 	if (!options->no_browser && has_browser())

@@ -388,6 +388,14 @@ static int set_no_source(const char *text, Options *options)
 	return 0;
 }
 
+/* Takes --discard-capture in WALLPROF_OPTIONS back. */
+static int set_keep_capture(const char *text, Options *options)
+{
+	(void)text;
+	options->discard_capture = false;
+	return 0;
+}
+
 static int set_unwind(const char *text, Options *options)
 {
 	options->doctor.unwind = text;
@@ -426,6 +434,7 @@ static int set_licenses(const char *text, Options *options)
 #define RECORDING (PROFILE | VERB_BIT(VERB_RECORD))
 #define EXPORTING (PROFILE | EXPORT)
 #define READING	  (EXPORT | REPORT)
+#define OPENING	  (PROFILE | OPEN) /* --open of a recording */
 #define ALL	  UINT32_MAX
 #define FLAG(x)	  NULL, offsetof(Options, x)
 
@@ -480,8 +489,11 @@ const OptionInfo option_table[] = {
 	 set_compression, 0},
 	{"capture-compression", 0, "L[,T]", RECORDING,
 	 "of the capture: level 1 (default) to 19, in T threads", set_capture_compression, 0},
-	{"keep-capture", 0, NULL, PROFILE, "keep FILE.capture beside the profile",
-	 FLAG(keep_capture)},
+	{"discard-capture", 0, NULL, PROFILE, "delete the capture when the profile is written",
+	 FLAG(discard_capture)},
+	{"keep-capture", 0, NULL, PROFILE, "keep it (default)", set_keep_capture, 0},
+	{"open", 0, NULL, PROFILE, "show the profile in the viewer when it is written",
+	 FLAG(open_profile)},
 	{"defer-symbols", 0, NULL, RECORDING, "leave the lookup of names to wallprof export",
 	 FLAG(record.defer_symbols)},
 	{"no-debuginfod", 0, NULL, ALL, "do not fetch debug information from servers",
@@ -511,17 +523,17 @@ const OptionInfo option_table[] = {
 	 "report only the critical path, or the path that ends\n"
 	 "where thread TID ends",
 	 set_critical_path, 0},
-	{"viewer", 0, "URL|DIR", OPEN,
+	{"viewer", 0, "URL|DIR", OPENING,
 	 "use this viewer instead of profiler.firefox.com; a\n"
 	 "folder is served as well",
 	 set_viewer, 0},
-	{"port", 0, "N[-M]", OPEN, "use the first free one of these (default 3000-3099)", set_port,
-	 0},
-	{"idle-timeout", 0, "TIME", OPEN,
+	{"port", 0, "N[-M]", OPENING, "use the first free one of these (default 3000-3099)",
+	 set_port, 0},
+	{"idle-timeout", 0, "TIME", OPENING,
 	 "exit after this time without a request (default 1h;\n"
 	 "0: never)",
 	 set_idle_timeout, 0},
-	{"no-browser", 0, NULL, OPEN, "only print the URL", FLAG(open.no_browser)},
+	{"no-browser", 0, NULL, OPENING, "only print the URL", FLAG(open.no_browser)},
 	{"unwind", 0, "PID|FILE", DOCTOR, "print how much of its code has unwind tables",
 	 set_unwind, 0},
 	{"help", 'h', NULL, ALL, NULL, set_help, 0},
@@ -540,9 +552,9 @@ _Static_assert(ARRAY_LEN(option_table) + ARRAY_LEN(option_aliases) <= OPTIONS_MA
 const VerbInfo verb_table[] = {
 	{"record", VERB_RECORD, "[OPTIONS] [-- COMMAND [ARG…]]",
 	 "Records a command, processes or the system, and writes a capture."},
-	{"export", VERB_EXPORT, "[OPTIONS] CAPTURE", "Makes a profile from a capture."},
-	{"report", VERB_REPORT, "[OPTIONS] CAPTURE", "Prints where the time went."},
-	{"open", VERB_OPEN, "[OPTIONS] PROFILE", "Shows a profile in the viewer."},
+	{"export", VERB_EXPORT, "[OPTIONS] [CAPTURE|PROFILE]", "Makes a profile from a capture."},
+	{"report", VERB_REPORT, "[OPTIONS] [CAPTURE|PROFILE]", "Prints where the time went."},
+	{"open", VERB_OPEN, "[OPTIONS] [PROFILE|CAPTURE]", "Shows a profile in the viewer."},
 	{"doctor", VERB_DOCTOR, "[OPTIONS]", "Checks what can be recorded here."},
 };
 

@@ -540,10 +540,10 @@ static int parse_operands(int count, char **operands, Options *options)
 	case VERB_EXPORT:
 	case VERB_REPORT:
 	case VERB_OPEN:
-		if (!options->input || count) {
+		if (count) {
 			log_error("expected one %s, got %d; usage: wallprof %s %s",
-				  options->verb == VERB_OPEN ? "profile" : "capture",
-				  !!options->input + count, option_table_verb(options->verb)->word,
+				  options->verb == VERB_OPEN ? "profile" : "capture", 1 + count,
+				  option_table_verb(options->verb)->word,
 				  option_table_verb(options->verb)->usage);
 			return -EINVAL;
 		}

@@ -53,6 +53,7 @@ typedef struct OpenOptions {
 	uint64_t
 		idle_timeout_ns; /* the server exits after this time without a request; 0 = never */
 	bool no_browser;	 /* only print the URL */
+	bool url_to_stderr;	 /* standard output belongs to a recorded command */
 } OpenOptions;
 
 typedef struct DoctorOptions {
@@ -64,8 +65,10 @@ typedef struct Options {
 	enum verb help_verb; /* for VERB_HELP: the command; VERB_PROFILE = all commands */
 	const char
 		*output; /* profile, or capture for `record`; never NULL; see options_to_stdout() */
-	const char *input; /* capture for export and report, profile for open */
-	bool keep_capture;
+	/* For export, report and open: a capture or a profile; NULL = the last one (results.h) */
+	const char *input;
+	bool discard_capture; /* when the profile is written */
+	bool open_profile;    /* show it in the viewer then */
 	bool as_root;
 	RecordOptions record;
 	LoadOptions load;

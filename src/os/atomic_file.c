@@ -61,8 +61,22 @@ int atomic_file_open(const char *path, const Invoker *invoker, AtomicFile *ret_f
 	return 0;
 }
 
-int atomic_file_commit(AtomicFile *file)
+static int make_old(const char *path)
 {
+	_cleanup_free_ char *old = xasprintf("%s.old", path);
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return 0;
+	return rename(path, old) ? -errno : 0;
+}
+
+int atomic_file_commit(AtomicFile *file, bool keep_old)
+{
+	int error = keep_old ? make_old(file->path) : 0;
+
+	if (error)
+		return error;
 	if (rename(file->temp_path, file->path))
 		return -errno;
 	free(file->temp_path);

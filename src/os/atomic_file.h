@@ -26,8 +26,11 @@ typedef struct AtomicFile {
  */
 int atomic_file_open(const char *path, const Invoker *invoker, AtomicFile *ret_file);
 
-/* Gives the file its name. Returns 0 or a negative errno. */
-int atomic_file_commit(AtomicFile *file);
+/*
+ * Gives the file its name. keep_old: a file that has the name already, and is not empty, becomes
+ * NAME.old, which replaces an older one. Returns 0 or a negative errno.
+ */
+int atomic_file_commit(AtomicFile *file, bool keep_old);
 
 /* Frees and closes. A file that was not committed is deleted. */
 void atomic_file_discard(AtomicFile *file);

@@ -88,7 +88,7 @@ static int watch_stop_signal(Recording *recording)
 /* Gives the capture its name: from here on it is worth keeping. */
 static int name_capture(Recording *recording)
 {
-	int error = atomic_file_commit(&recording->capture_file);
+	int error = atomic_file_commit(&recording->capture_file, /* keep_old= */ true);
 
 	if (error)
 		return recording_write_failed(recording, error);

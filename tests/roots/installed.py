@@ -24,7 +24,7 @@ cd /tmp
 {program} --version
 {program} -q --keep-capture -o p.json -- ls / >ls.txt
 grep -qx usr ls.txt
-{program} report p.json.capture >report.txt
+{program} report p.capture >report.txt
 grep -q 'ls' report.txt
 {program} record -q -o capture -- ls / >ls.txt
 {program} export -q -o /out/exported.json capture

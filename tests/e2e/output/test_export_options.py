@@ -57,7 +57,7 @@ def test_capture_levels(context):
         output = context.path(f"{level}.json")
         context.wallprof("-q", "--keep-capture", "--capture-compression", level, "-o", output, "--",
                          *context.workload("sleeps", threads=8, rounds=400, ms=1, step_us=10))
-        report = read_report(context, context.path(f"{level}.json.capture"))
+        report = read_report(context, context.path(f"{level}.capture"))
         check(len(report["threads"]) == 9 and report["totals"]["switch"]["lost"] == 0, f"level {level}: {report}")
     for level in ("0", "20", "3,0", "3,x"):
         context.wallprof("--capture-compression", level, "--", "true", status=125)

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from harness import (GIVE_UP_S, WALLPROF, Profile, Viewer, check, expect_failure, needs_command, needs_root,
-                     wait_until)
+from harness import (GIVE_UP_S, WALLPROF, Profile, Viewer, capture_of, check, expect_failure, needs_command,
+                     needs_root, wait_until)
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about no kernel")]
 
@@ -97,7 +97,7 @@ def test_others_learn_nothing(context):
                  f"/{opened.secret}x/{opened.name}", f"//{opened.secret}/{opened.name}"):
         check_answer(opened.ask(path), 404, allowed=False)
     for path in (f"/{opened.secret}", f"/{opened.secret}/", f"{opened.path}/", f"/{opened.secret}/../p.json.gz",
-                 f"/{opened.secret}/p.json.gz.capture"):
+                 f"/{opened.secret}/p.capture"):
         check(opened.ask(path).status == 404, f"{path} is something")
     for host in ("example.com", f"example.com:{opened.port}", "127.0.0.1", "127.0.0.1:1", "",
                  f"127.0.0.1:{opened.port}.example.com"):
@@ -292,14 +292,15 @@ def test_ports(context):
 def test_no_profile(context):
     path = profile_of(context)
     context.path("text").write_text("no profile\n")
-    for name, word in ((f"{path}.capture", "wallprof export"), (context.path("text"), "not a profile"),
+    for name, word in ((context.path("text"), "not a profile"),
                        (context.path("gone"), "No such file"), (context.folder, "directory")):
         done = context.wallprof("open", "--no-browser", name, status=1)
         check(word in done.stderr and not done.stdout, f"{name}: {done.stderr}")
+    path.rename(context.path("alone.json.gz"))
     for verb in ("report", "export"):
-        done = context.wallprof(verb, path, status=1)
-        check("is a profile" in done.stderr and "wallprof open" in done.stderr, f"{verb}: {done.stderr}")
-    context.wallprof("open", status=125)
+        done = context.wallprof(verb, context.path("alone.json.gz"), status=1)
+        check("is a profile" in done.stderr and "alone.capture" in done.stderr, f"{verb}: {done.stderr}")
+    context.wallprof("open", "a", "b", status=125)
 
 
 def test_browser(context):

@@ -14,8 +14,8 @@ import pytest
 
 import capture_reader
 from verifier_budget import check_programs
-from harness import (ROOT, WALLPROF, Profile, check, expect_failure, needs_command, needs_root, read_report,
-                     wait_until)
+from harness import (ROOT, WALLPROF, Profile, capture_of, check, expect_failure, needs_command, needs_root,
+                     read_report, wait_until)
 
 pytestmark = pytest.mark.untimed
 
@@ -53,7 +53,7 @@ def test_bad_arguments(context):
                       ["-p", "1", "-d", "soon"], ["-p", "1", "-d", "0"], ["-p", "1", "-d", "-1"],
                       ["--ring-size", "1", "--", "true"], ["--unwind-memory", "7M", "--", "true"],
                       ["--unwind-memory", "513M", "--", "true"], ["--kernel-stacks", "some", "--", "true"],
-                      ["export"], ["report"], []):
+                      ["export", "a", "b"], ["report", "a", "b"], []):
         check_refused(run(context, *arguments), 125)
     check_remaining(context)
 
@@ -69,7 +69,7 @@ def test_suggestions(context):
                                      (["--ke", "--", "true"], 125, "'--ke' is ambiguous"),
                                      (["-Q", "--", "true"], 125, "unknown option '-Q'"),
                                      (["exprot", "c"], 127, "did you mean `wallprof export`?"),
-                                     (["report"], 125, "usage: wallprof report [OPTIONS] CAPTURE")):
+                                     (["report", "a", "b"], 125, "usage: wallprof report [OPTIONS] [CAPTURE|PROFILE]")):
         done = run(context, *arguments)
         check(done.returncode == status and words in done.stderr, f"{arguments}: {done.stderr!r}, not {words!r}")
     for arguments in (["help"], ["--help"]):
@@ -103,7 +103,7 @@ def test_output_cannot_be_written(context):
     """Said before the command runs."""
     witness = context.path("witness")
     for output in (context.path("no/such/folder/p.json"), "/proc/p.json", context.folder):
-        check_refused(run(context, "-o", output, "--", "touch", witness), 125, str(output))
+        check_refused(run(context, "-o", output, "--", "touch", witness), 125, str(output).removesuffix(".json"))
         check(not witness.exists(), "the command ran all the same")
 
 
@@ -159,21 +159,30 @@ def test_outputs_are_distinct(context):
     for arguments in (["-o", capture], ["-o", profile, "--json-summary", capture],
                       ["-o", profile, "--json-summary", f"{context.folder}/./p.json"]):
         check_refused(run(context, "export", *arguments, capture), 1)
-    check_refused(run(context, "--keep-capture", "-o", profile, "--json-summary", f"{profile}.capture", "--", "true"),
-                  125, "p.json.capture")
+    check_refused(run(context, "--keep-capture", "-o", profile, "--json-summary", capture_of(profile), "--", "true"),
+                  125, "p.capture")
     check(capture.read_bytes() == before, "the capture was written over")
     check_remaining(context, "c.capture.json")
 
 
-def test_kept_capture(context):
-    """A file that exists already is not deleted."""
-    kept = context.path("p.json.capture")
-    kept.write_text("precious")
-    check(run(context, "-q", "-o", "p.json", "--", "true").returncode == 0, "it failed")
-    check(kept.read_text() == "precious", "it was written over")
-    check_remaining(context, "p.json", "p.json.capture")
-    run(context, "-q", "--keep-capture", "-o", "p.json", "--", "true")
-    check(kept.read_bytes() != b"precious", "asked for, it was not written")
+def test_old_results(context):
+    """Files that exist already become NAME.old, but only when the new ones are there; none is made of a failure."""
+    capture, profile = context.path("p.capture"), context.path("p.json")
+    capture.write_text("precious")
+    profile.write_text("profile")
+    check(run(context, "-q", "-o", profile, "--", "/no/such/command").returncode == 127, "the command ran")
+    check((capture.read_text(), profile.read_text()) == ("precious", "profile"), "a failure wrote over them")
+    check_remaining(context, "p.json", "p.capture")
+    check(run(context, "-q", "-o", profile, "--", "true").returncode == 0, "it failed")
+    old = [context.path(f"p.{suffix}.old") for suffix in ("capture", "json")]
+    check([path.read_text() for path in old] == ["precious", "profile"], "the old files are others")
+    check(read_report(context, capture)["command"] == "true", "no new capture")
+    run(context, "-q", "--discard-capture", "-o", profile, "--", "true")
+    check_remaining(context, "p.json", "p.json.old", "p.capture.old")
+    check(old[1].read_text()[0] == "{", "the oldest profile is still there")
+    context.path("e.json").write_text("")
+    run(context, "-q", "--discard-capture", "-o", context.path("e.json"), "--", "true")
+    check(not context.path("e.json.old").exists(), "an empty file was kept")
 
 
 def test_hangup(context):
@@ -183,7 +192,7 @@ def test_hangup(context):
         recorder = context.start([WALLPROF, "-q", "-o", output, "--", "sleep", "3"], start_new_session=True,
                                  preexec_fn=lambda how=ignored: signal.signal(
                                      signal.SIGHUP, signal.SIG_IGN if how else signal.SIG_DFL))
-        wait_until(lambda at=output: Path(f"{at}.capture").exists(), "the recording has begun")
+        wait_until(lambda at=output: capture_of(at).exists(), "the recording has begun")
         recorder.send_signal(signal.SIGHUP)
         status = recorder.wait(timeout=context.timeout_s)
         check(status == (0 if ignored else 130), f"status {status}")
@@ -192,12 +201,13 @@ def test_hangup(context):
 
 
 def test_stdout_is_full(context):
+    """Standard output belongs to the command, or to a report: nothing else is written to it."""
     capture = context.path("c.capture")
     run(context, "record", "-q", "-o", capture, "--", "true")
     with open("/dev/full", "w") as full:
-        done = subprocess.run([WALLPROF, "export", "-o", context.path("p.json"), capture], stdout=full,
-                              stderr=subprocess.PIPE, text=True)
-    check(done.returncode == 1 and "stdout" in done.stderr, f"{done.returncode}: {done.stderr}")
+        for arguments, status in ((["export", "-o", context.path("p.json")], 0), (["report"], 1)):
+            done = subprocess.run([WALLPROF, *arguments, capture], stdout=full, stderr=subprocess.PIPE, text=True)
+            check(done.returncode == status and ("stdout" in done.stderr) == bool(status), f"{arguments}: {done.stderr}")
 
 
 def test_disk_full_while_the_command_runs(context):
@@ -277,8 +287,11 @@ def test_quiet_says_nothing(context):
 def test_summary(context):
     done = run(context, "-o", context.path("p.json.gz"), "--",
                *context.workload("sleeps", truth=context.path("t")))
-    for word in ("real", "lost", "p.json.gz", "profiler.firefox.com"):
+    for word in ("critical path of sleeps", "wallprof open", "p.json.gz", "wallprof report", "p.capture"):
         check(word in done.stderr, f"the summary does not say {word!r}: {done.stderr}")
+    check(done.stdout == "" and "time by state" not in done.stderr, f"{done.stdout}{done.stderr}")
+    done = run(context, "-v", "-o", context.path("v.json"), "--", "true")
+    check("time by state" in done.stderr and "kernel accounting" in done.stderr, f"-v: {done.stderr}")
 
 
 def test_json_summary(context):
@@ -286,10 +299,10 @@ def test_json_summary(context):
     output, summary = context.path("p.json.gz"), context.path("s.json")
     done = run(context, "-q", "--keep-capture", "--json-summary", summary, "-o", output, "--", "true")
     check(done.returncode == 0 and done.stdout == "", f"{done.returncode}: {done.stdout}{done.stderr}")
-    said = run(context, "report", "--json", f"{output}.capture").stdout
+    said = run(context, "report", "--json", capture_of(output)).stdout
     check(summary.read_text() == said and said.startswith("{"), "it is not what the report says")
     packed = context.path("s.json.gz")
-    run(context, "export", "--json-summary", packed, "-o", output, f"{output}.capture")
+    run(context, "export", "--json-summary", packed, "-o", output, capture_of(output))
     check(gzip.decompress(packed.read_bytes()).decode() == said, "the export's is another one")
     witness = context.path("witness")
     check_refused(run(context, "--json-summary", "/no/such/folder/s.json", "-o", output, "--", "touch", witness), 125,
@@ -331,9 +344,9 @@ def test_export_to_stdout(context):
 
 def test_default_output(context):
     run(context, "-q", "--", "true")
-    check_remaining(context, "wallprof.json.gz")
-    run(context, "record", "-q", "--", "true")
     check_remaining(context, "wallprof.json.gz", "wallprof.capture")
+    run(context, "record", "-q", "--", "true")
+    check_remaining(context, "wallprof.json.gz", "wallprof.capture", "wallprof.capture.old")
 
 
 def test_suffix_chooses_compression(context):
@@ -341,7 +354,7 @@ def test_suffix_chooses_compression(context):
     run(context, "-q", "-o", context.path("p.json.gz"), "--", "true")
     check(context.path("p.json").read_bytes()[:1] == b"{", "p.json is not JSON")
     check(gzip.decompress(context.path("p.json.gz").read_bytes())[:1] == b"{", "p.json.gz")
-    check_remaining(context, "p.json", "p.json.gz")
+    check_remaining(context, "p.json", "p.json.gz", "p.capture", "p.capture.old")
 
 
 def test_record_export_report(context):

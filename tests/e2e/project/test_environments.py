@@ -219,8 +219,8 @@ def test_file_size(context):
         check_failed(done, ("recording failed", "writing p.json failed", "File too large", "ulimit -f", f"{most >> 10} KiB"))
         # The command's own output, and its status, do not matter here.
         check(context.path("ignored").read_text() == plain, f"its signals are not {plain}")
-        check(sorted(os.listdir(context.folder)) == ["ignored", other.name, "p.json.capture"], f"{os.listdir(context.folder)}")
-        capture = context.path("p.json.capture")
+        check(sorted(os.listdir(context.folder)) == ["ignored", other.name, "p.capture"], f"{os.listdir(context.folder)}")
+        capture = context.path("p.capture")
         check_capture(context, capture, most)
         check(capture.stat().st_size > most * 3 // 4, f"{capture.stat().st_size} of {most} bytes are used")
         paste(context, done.stderr, other)
@@ -249,7 +249,7 @@ exit $status
 
 
 def on_disk(context, size, *arguments):
-    """Returns the status, what is said, and the folder with what the disk has afterwards; p.json.capture is pasteable."""
+    """Returns the status, what is said, and the folder with what the disk has afterwards; p.capture is pasteable."""
     shutil.rmtree(context.path("left"), ignore_errors=True)
     shutil.rmtree(context.path("a disk"), ignore_errors=True)
     done = run_in(context, ON_DISK, WALLPROF, size, *arguments)
@@ -272,9 +272,9 @@ def test_full_disk(context):
     name, options = MANY_EVENTS
     other = context.path("other")
     other.mkdir()
-    for kib, arguments in ((12, ("-o", "a disk/p.json")), (64, ("record", "-o", "a disk/p.json.capture"))):
+    for kib, arguments in ((12, ("-o", "a disk/p.json")), (64, ("record", "-o", "a disk/p.capture"))):
         status, said, disk = on_disk(context, f"{kib}k", *arguments, "--", *context.workload(name, **options))
-        capture = disk / "p.json.capture"
+        capture = disk / "p.capture"
         check(status == 125 and "recording failed: No space left on device" in said, f"{status}: {said}")
         check_consistent(said, capture)
         check(not list(disk.glob("*.tmp*")) and not (disk / "p.json").exists(), f"{os.listdir(disk)}")
@@ -291,7 +291,7 @@ def test_full_disk_of_a_flight_recorder(context):
                                  *context.workload(name, **options))
     check(status == 125, f"{status}: {said}")
     check_said(said, ["nothing was recorded", "No space left on device", "-o"], ["wallprof export"])
-    check_consistent(said, disk / "p.json.capture")
+    check_consistent(said, disk / "p.capture")
     check(os.listdir(disk) == [], f"{os.listdir(disk)}")
 
 
@@ -310,7 +310,7 @@ def test_full_disk_for_the_profile(context):
     check_said(said, ["writing a disk/s.json failed: No space left on device", "wallprof report --json c >"])
     status, said, disk = on_disk(context, "64k", "-o", "a disk/p.json", "--", *burn)
     check(status == 125, f"{status}: {said}")
-    check_consistent(said, disk / "p.json.capture")
+    check_consistent(said, disk / "p.capture")
     paste(context, said, other)
 
 

@@ -77,7 +77,7 @@ def extract(context, options):
                          archive, folder)
         disk.limit(0)
         paths = str(archive), str(folder)
-    report = read_report(context, context.path("p.json.capture"))
+    report = read_report(context, context.path("p.capture"))
     check_named(report, *paths)
     expect_failure(check_named, report, paths[0], paths[0])
     return Profile.load(context.path("p.json")), report

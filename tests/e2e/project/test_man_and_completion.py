@@ -116,7 +116,7 @@ def test_environment(context):
     with_options(context, "-q\t--output wrong.json -F 10", "-o", "right.json", "-F20", "--keep-capture", "--", "true")
     check(context.path("right.json").exists() and not context.path("wrong.json").exists(),
           "the command line has not the last word")
-    report = with_options(context, "--frequency=7 --json", "report", "right.json.capture").stdout
+    report = with_options(context, "--frequency=7 --json", "report", "right.capture").stdout
     check(report.startswith("{"), f"no JSON: {report[:100]}")
     with_options(context, "-q -o p.json.gz --as-root", "record", "--", "true")
     check(context.path("wallprof.capture").exists() and not context.path("p.json.gz").exists(),

@@ -62,7 +62,7 @@ def test_signal(context):
     time.sleep(0.3)  # a recording that does not wait for the signal begins now
     before = time.time_ns()
     recorder.send_signal(signal.SIGUSR1)
-    wait_until(lambda: (context.folder / "p.json.gz.capture").exists(), "the recording begins")
+    wait_until(lambda: (context.folder / "p.capture").exists(), "the recording begins")
     time.sleep(0.5)  # the window, which is checked
     recorder.send_signal(signal.SIGINT)
     check(recorder.wait(timeout=context.timeout_s) == 0, recorder.stderr.read())

@@ -50,7 +50,7 @@ def test_command(context):
     expect_failure(check_kept, recording, 2 * KEEP_MS * MS + noise(KEEP_MS * MS))
     expect_failure(check_kept, recording, KEEP_MS * MS, shift_ns=400 * MS + noise(KEEP_MS * MS))
     check_main(recording)
-    check([p.name for p in context.folder.iterdir()].count("p.json.gz.capture") == 1, "no capture")
+    check([p.name for p in context.folder.iterdir()].count("p.capture") == 1, "no capture")
     check(not [p for p in context.folder.iterdir() if p.name.startswith(".wallprof")], "a segment is left behind")
 
 
@@ -67,7 +67,7 @@ def test_signal(context):
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "--flight-recorder", "300ms", "-o", output, "--", "sh",
                               "-c", f"for i in $(seq {30 * SLOWNESS}); do sleep 0.1; done; echo over >{reported}"],
                              stderr=subprocess.PIPE)
-    wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
+    wait_until(lambda: context.path("p.capture").exists(), "the recording begins")
     time.sleep(1 * SLOWNESS)  # longer than what is kept
     recorder.send_signal(signal.SIGUSR1)
     wait_until(output.exists, "the profile is there")
@@ -95,7 +95,7 @@ def test_lost_exits(context):
     command = f"{pingpong} & sleep {SLOWNESS}; kill $!; sleep {4 * SLOWNESS}"
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "--ring-size", "64K", "--flight-recorder",
                               f"{KEEP_MS}ms", "-o", output, "--", "sh", "-c", command], stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
+    wait_until(lambda: context.path("p.capture").exists(), "the recording begins")
     time.sleep(0.5 * SLOWNESS)  # it records the programs, which run for twice as long
     recorder.send_signal(signal.SIGSTOP)
     time.sleep(1 * SLOWNESS)  # they end meanwhile
@@ -195,7 +195,7 @@ def test_bounded(context):
     target = context.start(context.workload("sleeps", threads=20, rounds=1000000, ms=1, step_us=10))
     recorder = context.start([WALLPROF, "-q", "--flight-recorder", "400ms", "-o", context.path("p.json"), "-p",
                               str(target.pid)])
-    wait_until(lambda: context.path("p.json.capture").exists(), "the recording begins")
+    wait_until(lambda: context.path("p.capture").exists(), "the recording begins")
     time.sleep(1.5 * SLOWNESS)  # some times as long as what is kept
     segments = Path(f"/proc/{recorder.pid}/fd")
     before = resident(recorder.pid), count_segments(segments)

@@ -39,7 +39,7 @@ def record_reported(context, *command, options=()):
 
 def matches_in_notes(context, what):
     """The number that a note of the report gives for it, as text and as JSON the same."""
-    capture = context.path("p.json.gz.capture")
+    capture = context.path("p.capture")
     pattern = re.compile(r"unwind tables: (\d+) " + re.escape(what))
     found = [match[1] for match in map(pattern.match, read_report(context, capture)["notes"])
              if match]
@@ -150,7 +150,7 @@ def test_child_of_lost_birth(context):
         profile, reported = record_reported(context, WORKLOADS / "unwind-orphan", 2500, *libraries,
                                             options=("--ring-size", "4K"))
         child = reported.values["child"][0]
-        if not was_born(context.path("p.json.gz.capture"), child):
+        if not was_born(context.path("p.capture"), child):
             break
     else:
         raise Skip("no birth was lost")
@@ -195,7 +195,7 @@ def since(reported, ns):
 
 
 def lost_mappings(context):
-    report = read_report(context, context.path("p.json.gz.capture"))
+    report = read_report(context, context.path("p.capture"))
     return sum(loss["count"] for loss in report["losses"] if loss["kind"] == "mapping")
 
 

@@ -6,8 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from harness import (GIVE_UP_S, IN_GUEST, MS, SLOWNESS, SWITCH_NS, WALLPROF, Recording, Skip, by_state, check,
-                     check_unexplained, expect_failure, fewer, noise, wait_until)
+from harness import (GIVE_UP_S, IN_GUEST, MS, SLOWNESS, SWITCH_NS, WALLPROF, Recording, Skip, by_state, capture_of,
+                     check, check_unexplained, expect_failure, fewer, noise, wait_until)
 
 
 def record_with_loss(context):
@@ -16,7 +16,7 @@ def record_with_loss(context):
     process = context.start([WALLPROF, "-q", "--keep-capture", "--ring-size", "64K", "-o", output,
                              "--", *context.workload("pingpong", truth=truth, rounds=fewer(150000))],
                             cwd=context.folder)
-    wait_until(lambda: context.path("p.json.gz.capture").exists(), "the capture is there")
+    wait_until(lambda: context.path("p.capture").exists(), "the capture is there")
     time.sleep(0.05 + context.random.random() * 0.1)  # the loss begins at any moment of the run
     process.send_signal(signal.SIGSTOP)
     time.sleep(0.2 * SLOWNESS)  # the rings fill
@@ -109,7 +109,7 @@ def test_cpu_comes_back(context):
     output = context.path("p.json.gz")
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "--",
                               *context.workload("sleeps", threads=1, rounds=1, ms=12000)])
-    wait_until(lambda: Path(f"{output}.capture").exists(), "the recording has begun")
+    wait_until(lambda: capture_of(output).exists(), "the recording has begun")
     try:
         for online in ("0", "1"):
             time.sleep(3)  # the recorder looks at the CPUs once in a while

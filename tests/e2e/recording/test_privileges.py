@@ -59,7 +59,7 @@ class Place:
         return done
 
     def report(self, capabilities=()):
-        done = as_user(capabilities, [self.program, "report", "--json", self.folder / "p.json.gz.capture"],
+        done = as_user(capabilities, [self.program, "report", "--json", self.folder / "p.capture"],
                        env=self.environment, cwd=self.folder)
         check(done.returncode == 0, done.stderr)
         return json.loads(done.stdout)
@@ -334,7 +334,7 @@ def test_file_capabilities(context):
     names = [shared["stringArray"][n] for n in shared["sources"]["filename"]]
     texts = [t for n, t in zip(names, shared["sources"]["content"]) if n.endswith("secret.c")]
     check(texts == [None], f"what root alone may read is in the profile, or its name is not: {names} {texts}")
-    shutil.copy(place.folder / "p.json.gz.capture", hidden / "theirs.capture")
+    shutil.copy(place.folder / "p.capture", hidden / "theirs.capture")
     for verb in ("report", "export"):
         done = as_user((), [place.program, verb, hidden / "theirs.capture"], env=place.environment, cwd=place.folder)
         check(done.returncode == 1 and "Permission denied" in done.stderr, f"{verb}: {done.stderr}{done.stdout[:200]}")

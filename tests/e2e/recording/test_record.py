@@ -10,10 +10,9 @@ import time
 from pathlib import Path
 
 from capture_reader import META, records
-from harness import (GIVE_UP_S, MS, SLOWNESS, WALLPROF, Profile, Recording, Skip, TimingFailure,
-                     alive, check, check_close, check_timed, children, expect_failure,
-                     needs_command, needs_root, noticeable, read_report, wait_until,
-                     wait_until_asleep)
+from harness import (GIVE_UP_S, MS, SLOWNESS, WALLPROF, Profile, Recording, Skip, TimingFailure, alive, capture_of,
+                     check, check_close, check_timed, children, expect_failure, needs_command, needs_root, noticeable,
+                     read_report, wait_until, wait_until_asleep)
 
 
 def tids_of(pid):
@@ -106,7 +105,7 @@ def test_interrupt_ends_attaching(context):
     process = sleepers(context)
     output = context.path("p.json.gz")
     wallprof = context.start([WALLPROF, "-q", "-o", output, "-p", str(process.pid)])
-    wait_until(context.path("p.json.gz.capture").exists, "the capture is there")
+    wait_until(context.path("p.capture").exists, "the capture is there")
     time.sleep(0.5)  # the window, whose length is checked
     wallprof.send_signal(signal.SIGINT)
     check(wallprof.wait(timeout=GIVE_UP_S) == 0, f"status {wallprof.returncode}")
@@ -232,7 +231,7 @@ def test_sent_to_the_flight_recorder(context):
     target = sleepers(context, threads=1)
     recorder = context.start([WALLPROF, "--flight-recorder", "10s", "-o", pipe, "-p", str(target.pid)],
                              stderr=subprocess.PIPE, text=True)
-    wait_until(context.path("p.json.capture").exists, "the recording has begun")
+    wait_until(context.path("p.capture").exists, "the recording has begun")
     recorder.send_signal(signal.SIGUSR1)
     wait_until(lambda: handles_interrupts(recorder), "the recording is over")
     recorder.send_signal(signal.SIGINT)
@@ -267,7 +266,7 @@ def test_stolen(context):
     context.wallprof("-q", "--keep-capture", "-o", output, "--", "sleep", "0.1")
     after = stolen_ns()
     fields = dict(bytes(record[16:]).split(b"\0")[0].decode().split("=", 1)
-                  for _, _, _, record in records(f"{output}.capture", {META}))
+                  for _, _, _, record in records(capture_of(output), {META}))
     check_stolen(fields, before, after)
     expect_failure(check_stolen, fields, after + 1, after + 1)
 
@@ -285,7 +284,7 @@ def test_killed_recorder(context):
     """The capture of a recorder that was killed at any moment can be exported."""
     for number in range(3):
         output = context.path(f"{number}.json.gz")
-        capture = context.path(f"{number}.json.gz.capture")
+        capture = context.path(f"{number}.capture")
         wallprof = context.start([WALLPROF, "-q", "-o", output, "--",
                                   *context.workload("convoy", rounds=1000, hold_ms=2)],
                                  stdout=subprocess.DEVNULL, start_new_session=True)

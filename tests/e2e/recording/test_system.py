@@ -242,7 +242,7 @@ def test_cgroup(context):
         (group / "cgroup.procs").write_text(str(inside.pid))
         output = context.path("p.json.gz")
         recorder = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "--cgroup", group])
-        wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
+        wait_until(lambda: context.path("p.capture").exists(), "the recording begins")
         (group / "below/cgroup.procs").write_text(str(enters.pid))
         helper = context.start(["sh", "-c", f"kill -USR1 {inside.pid} {enters.pid} {outside.pid};"
                                 f"sh -c 'echo $$ >{group}/cgroup.procs; sh -c \"exit 0\"; sleep 0.1'; exit 0"])

@@ -12,7 +12,7 @@ from collections import Counter, namedtuple
 import pytest
 
 from chains import SLACK_NS, events_of
-from harness import (MS, ROOT, Profile, TimingFailure, check, expect_failure, needs_command, read_report)
+from harness import (MS, ROOT, Profile, TimingFailure, capture_of, check, expect_failure, needs_command, read_report)
 from object_files import run
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs Go")]
@@ -47,7 +47,7 @@ def record(context, program, *arguments):
     context.wallprof("-q", "--keep-capture", "-o", output, "--", program, *arguments,
                      env={**os.environ, "WALLPROF_ANNOUNCE": str(reported)})
     lines = reported.read_text().splitlines() if reported.exists() else []
-    report = read_report(context, f"{output}.capture")
+    report = read_report(context, capture_of(output))
     return Profile.load(output), report, [json.loads(line) for line in lines]
 
 

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from harness import (MS, ROOT, Profile, Viewer, check, check_timed, expect_failure, needs_command, needs_root,
-                     read_report, unless_stolen, wait_until, without_stolen)
+from harness import (MS, ROOT, Profile, Viewer, capture_of, check, check_timed, expect_failure, needs_command,
+                     needs_root, read_report, unless_stolen, wait_until, without_stolen)
 
 pytestmark = pytest.mark.host_only("it needs a compiler")
 
@@ -55,7 +55,7 @@ def run_lines(context, *options, seconds=1.0):
     for _ in range(6):
         context.wallprof("-q", "--keep-capture", "-o", output, "--", program, truth, *times)
         # A switch that this kernel did not trace breaks the chain, and the only sleep may be it.
-        if read_report(context, f"{output}.capture")["contradictions"] == 0:
+        if read_report(context, capture_of(output))["contradictions"] == 0:
             break
     lines = Lines(context.folder, truth)
     for name in SOURCES:
@@ -169,7 +169,7 @@ def test_no_source(context):
     output, lines = run_lines(context, seconds=0.1)
     check_contents(output, lines, there=True)
     without, program = context.path("without.json"), context.path("lines")
-    context.wallprof("export", "-q", "--no-source", "-o", without, f"{output}.capture")
+    context.wallprof("export", "-q", "--no-source", "-o", without, capture_of(output))
     check_contents(without, lines, there=False)
     place_sources(context.folder)
     context.wallprof("-q", "--no-source", "-o", without, "--", program,
@@ -252,7 +252,7 @@ def record_as(context, program, uid, *options):
     output = context.path("p.json")
     context.wallprof("-q", "--keep-capture", *options, "-o", output, "--", program,
                      env={**os.environ, "SUDO_UID": str(uid), "SUDO_GID": str(uid)})
-    return output, raw_records(f"{output}.capture")
+    return output, raw_records(capture_of(output))
 
 
 def test_only_what_the_invoker_may_read(context):

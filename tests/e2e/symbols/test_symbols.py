@@ -196,7 +196,7 @@ def test_export_without_the_files(context):
                      "program", cwd=folder)
     object_files.split_debug(program, folder / "program.debug")
     record(context, program, 150)
-    capture, here = context.path("p.json.gz.capture"), context.path("here.json")
+    capture, here = context.path("p.capture"), context.path("here.json")
     context.wallprof("export", "-o", here, capture)
     check("burn_inlined" in here.read_text(), "the profile has no names")
     shutil.rmtree(folder)
@@ -290,7 +290,7 @@ def test_malformed_files(context):
     profile, _ = record(context, program, 100, hex(start), library)
     chains = object_files.chains_of(profile, library.name)
     check({c[-1][0] for c in chains.values()} == {"spin"}, f"the whole library: {chains}")
-    report = context.wallprof("report", context.path("p.json.gz.capture")).stdout
+    report = context.wallprof("report", context.path("p.capture")).stdout
     check("no events lost" in report, report[-500:])
 
 

@@ -13,7 +13,7 @@ import pytest
 from block_io import (BLOCK, CHUNK, LARGEST, LoopDisk, SECTOR, SYNCED, account, check_accounts,
                       check_device, check_thread, check_waits, disk_waits, file_of,
                       markers_of, matches_in_notes, record_io, thread_of, waited_for)
-from harness import (IN_GUEST, MS, Profile, Skip, TimingFailure, check, check_causes, check_timed, current,
+from harness import (IN_GUEST, MS, Profile, Skip, TimingFailure, capture_of, check, check_causes, check_timed, current,
                      expect_failure, needs_command, needs_root, noise, read_report, wait_until)
 from slow_disk import Limited, LittleDirty, Throttled, disk_below
 
@@ -82,7 +82,7 @@ def test_recreated(context):
     path, count, size = str(context.path("journal")), context.random.randint(10, 30), 65536
     output = context.path("p.json.gz")
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, "-c", RECREATED, path, count, size)
-    profile, report = Profile.load(output), read_report(context, f"{output}.capture")
+    profile, report = Profile.load(output), read_report(context, capture_of(output))
     check_recreated(profile, report, path, count, size)
     more = synced_count(report, path) + 1
     expect_failure(check_recreated, profile, report, path, 2 * more, size)
@@ -216,7 +216,7 @@ def test_throttled_map(context):
 
 def reported_rate(context, path):
     """MB/s of a file by the largest waits of the text report."""
-    text = context.wallprof("report", context.path("p.json.capture")).stdout
+    text = context.wallprof("report", context.path("p.capture")).stdout
     found = re.findall(rf"  {re.escape(os.path.realpath(path))} at ([\d.]+) MB/s(?:, then .* runnable)?$", text, re.M)
     check(found, f"no rate of {path}: {text}")
     return float(found[0])
@@ -354,7 +354,7 @@ def test_file_lock(context):
                "the file is locked")
     begin = time.monotonic_ns()
     context.wallprof("-q", "--keep-capture", "-o", output, "--", "flock", path, "true")
-    report = read_report(context, context.path("p.json.capture"))
+    report = read_report(context, context.path("p.capture"))
     named = waited_for(report, path, "[file lock wait]")
     check(0 < named <= min(wait * 100 * MS, time.monotonic_ns() - begin),
           f"{named} ns, it was locked for {wait}00 ms")
@@ -458,7 +458,7 @@ def test_failed(context):
         os.truncate(disk.image, cut)
         context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, "-c", FAILING,
                          disk.path, truth, str(blocks))
-    report, profile = read_report(context, context.path("p.json.capture")), Profile.load(output)
+    report, profile = read_report(context, context.path("p.capture")), Profile.load(output)
     failed = int(truth.read_text())
     # All have completed, whatever was seen of it.
     unseen = matches_in_notes(report, "omitted (completion not observed)") + matches_in_notes(report, "still in flight")

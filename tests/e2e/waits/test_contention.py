@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import (GIVE_UP_S, MS, WALLPROF, Profile, Recording, Skip, check, check_close, count_repeated,
+from harness import (GIVE_UP_S, MS, WALLPROF, Profile, Recording, Skip, capture_of, check, check_close, count_repeated,
                      expect_failure, needs_root, wait_until)
 
 # A task's part is held against that task's own clock, with room for what preempts it.
@@ -142,12 +142,12 @@ QUIET_MS = 1500  # before the victim waits
 
 def record_victim(context):
     truth, output = context.path("truth.json"), context.path("p.json")
-    for left in (truth, Path(f"{output}.capture")):
+    for left in (truth, capture_of(output)):
         left.unlink(missing_ok=True)
     process = context.start(context.workload("contend", truth=truth, wait=1, start=QUIET_MS, **lengths(context)))
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "-t",
                               str(thread_called(process.pid, "victim"))])
-    wait_until(lambda: recorder.poll() is not None or Path(f"{output}.capture").exists(), "the recording begins")
+    wait_until(lambda: recorder.poll() is not None or capture_of(output).exists(), "the recording begins")
     process.send_signal(signal.SIGUSR1)
     process.wait(GIVE_UP_S)
     check(recorder.wait(GIVE_UP_S) == 0, "wallprof failed")

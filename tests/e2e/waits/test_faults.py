@@ -46,7 +46,7 @@ def record_faults(context, source, steps, *options):
     context.wallprof("-q", "--keep-capture", "--fault-source", source, *options, "-o", output, "--",
                      WORKLOADS / "faults", truth, data, *(f"{k}:{n}" for k, n in steps.items()))
     reported = [json.loads(line) for line in truth.read_text().splitlines()]
-    report = read_report(context, context.path("p.json.capture"))
+    report = read_report(context, context.path("p.capture"))
     return Profile.load(output), report, {t["kind"]: t for t in reported}
 
 

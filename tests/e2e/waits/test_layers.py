@@ -210,7 +210,7 @@ def test_merged(context):
         context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, "-c",
                          NEIGHBOURS, f"/dev/{name}", truth, str(count))
         after, merges = account(name), merges_of(name) - merges
-    report = read_report(context, context.path("p.json.capture"))
+    report = read_report(context, context.path("p.capture"))
     check_device(report, name, before, after)
     if merges == 0:
         raise TimingFailure("nothing was merged")

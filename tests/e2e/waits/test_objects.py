@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from block_io import LoopDisk
-from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, ROOT, SLOWNESS, Skip, check, check_timed,
+from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, ROOT, SLOWNESS, Skip, capture_of, check, check_timed,
                      expect_failure, needs_command, needs_root, noticeable, read_report, wait_until)
 
 # The waiting task measures each wait, because a child may begin late. On a busy machine the task then waits for a CPU;
@@ -119,7 +119,7 @@ def test_ends(context):
     script.write_text(SCRIPT)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, reported,
                      context.folder, delay / 1e9)
-    report, objects = read_report(context, f"{output}.capture"), json.loads(reported.read_text())
+    report, objects = read_report(context, capture_of(output)), json.loads(reported.read_text())
     for reason, name, ns in objects:
         check(ns > delay / 4, f"{name} was waited for {ns / MS:.1f} ms")
         check_object(report, reason, name, ns)
@@ -141,7 +141,7 @@ def test_begun_before(context):
     wait_until(lambda: number.read_text().endswith("\n"), "the script has a pipe")
     wait_until(lambda: is_asleep(process.pid), "the script waits")
     context.wallprof("-q", "--keep-capture", "-o", output, "-p", process.pid, "-d", "300ms")
-    report = read_report(context, f"{output}.capture")
+    report = read_report(context, capture_of(output))
     comm = Path(f"/proc/{process.pid}/comm").read_text().strip()
     name = f"pipe:[{number.read_text().strip()}] ({comm} {process.pid})"
     check_object(report, "[pipe read wait]", name, 300 * MS)
@@ -229,7 +229,7 @@ def test_redefined(context):
     script.write_text(REPORTED_TWICE)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, reported,
                      context.folder, delay / 1e9)
-    report, names = read_report(context, f"{output}.capture"), json.loads(reported.read_text())
+    report, names = read_report(context, capture_of(output)), json.loads(reported.read_text())
     one, two, three, *udp, tcp, first, second = names["lasted"]
     check(len(udp) == 2 and min(names["lasted"]) > delay / 4, f"they lasted {names['lasted']}")
     epoll = one + two + three  # whichever it watched: of pipes alone, for the only thread that runs
@@ -287,7 +287,7 @@ def test_nested_epoll(context):
     script.write_text(NESTED)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, truth,
                      context.random.randint(60, 90) * MS * SLOWNESS / 1e9)
-    report, names = read_report(context, f"{output}.capture"), json.loads(truth.read_text())
+    report, names = read_report(context, capture_of(output)), json.loads(truth.read_text())
     check_nested(report, "[epoll wait]", *names)
     expect_failure(check_nested, report, "[epoll wait]", names[1], names[0], *names[2:])
     expect_failure(check_nested, report, "[epoll wait]", *names[:4], noticeable(2 * names[4], names[4]))
@@ -326,7 +326,7 @@ def test_fuse(context):
         context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, reported, folder / "file")
     finally:
         subprocess.run(["umount", folder], check=True)
-    report, ns = read_report(context, f"{output}.capture"), json.loads(reported.read_text())
+    report, ns = read_report(context, capture_of(output)), json.loads(reported.read_text())
     check_server(report, str(folder / "file"), ns)
     expect_failure(check_server, report, str(folder / "file"), noticeable(2 * ns, ns))
     for wait in report["waited_objects"]:
@@ -376,7 +376,7 @@ def test_full_unix_sockets(context):
     script.write_text(FULL)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, truth, context.folder,
                      context.random.randint(60, 90) * MS * SLOWNESS / 1e9)
-    report, (pid, waits) = read_report(context, f"{output}.capture"), json.loads(truth.read_text())
+    report, (pid, waits) = read_report(context, capture_of(output)), json.loads(truth.read_text())
     for reason, name, ns in waits:
         check_parts(report, reason, [f"unix to {name} (", f" {pid})"], ns)
         expect_failure(check_parts, report, reason, [f"unix to {name}x (", f" {pid})"], ns)
@@ -425,7 +425,7 @@ def test_linger(context):
     script.write_text(LINGER)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, truth,
                      context.random.randint(60, 90) * SLOWNESS / 1000)
-    report, (ends, ns) = read_report(context, f"{output}.capture"), json.loads(truth.read_text())
+    report, (ends, ns) = read_report(context, capture_of(output)), json.loads(truth.read_text())
     check(ns > 30 * MS, f"it lingered for {ns / MS:.1f} ms")
     name = "tcp %s → %s" % tuple(ends)
     check_parts(report, "[network send wait]", [name], ns)
@@ -516,7 +516,7 @@ def test_overlay(context):
                          context.random.randint(20, 40) / 1000)
     finally:
         subprocess.run(["umount", "--lazy", folders["merged"]], check=True)
-    report = read_report(context, f"{output}.capture")
+    report = read_report(context, capture_of(output))
     check_one_name(report, ["lower-file", "upper-file"], folders["merged"])
     expect_failure(check_one_name, report, ["lower-file", "upper-file"], folders["upper"])
 

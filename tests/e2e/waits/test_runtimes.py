@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from harness import (MS, ROOT, Failure, Profile, check, expect_failure, needs_command,
-                     read_report)
+from harness import (MS, ROOT, Failure, Profile, capture_of, check, expect_failure, needs_command, read_report)
 from object_files import run
 
 pytestmark = pytest.mark.untimed  # shares of waits, and not how long they are
@@ -148,7 +147,7 @@ def test_go(context):
         env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": ""})
     context.wallprof("-q", "--keep-capture", "-o", output, "--", program, log,
                      context.random.randint(5, 9), context.random.randint(20, 40))
-    profile, report = Profile.load(output), read_report(context, f"{output}.capture")
+    profile, report = Profile.load(output), read_report(context, capture_of(output))
     truth = json.loads(log.read_text())
     check_bound(profile, truth, "Park wait")
     check_without_work(report, truth, 0.02)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import (MS, SLOWNESS, WALLPROF, Failure, Recording, Skip, cache_folder, check, check_close,
+from harness import (MS, SLOWNESS, WALLPROF, Failure, Recording, Skip, cache_folder, capture_of, check, check_close,
                      expect_failure, is_long, needs_root, wait_until)
 
 # The servers' clocks and wallprof's run at the same time.
@@ -454,7 +454,7 @@ def hold_against(context, server_class):
     server, output = server_class(context), context.path(f"{server_class.__name__}.json.gz")
     pid = server.begin()
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "-p", pid], stderr=subprocess.PIPE)
-    wait_until(lambda: recorder.poll() is not None or Path(f"{output}.capture").exists(), "the recording begins")
+    wait_until(lambda: recorder.poll() is not None or capture_of(output).exists(), "the recording begins")
     own = server.load()
     recorder.send_signal(signal.SIGINT)
     check(recorder.wait(60 * SLOWNESS) in (0, 130), f"wallprof: {recorder.stderr.read()}")

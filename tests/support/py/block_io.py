@@ -56,7 +56,7 @@ def record_io(context, file, steps):
     context.wallprof("-q", "--keep-capture", "-o", output, "--", WORKLOADS / "io", truth, file,
                      *(f"{k}:{n}" for k, n in steps.items()))
     reported = [json.loads(line) for line in truth.read_text().splitlines()]
-    report = read_report(context, context.path("p.json.capture"))
+    report = read_report(context, context.path("p.capture"))
     return Profile.load(output), report, {t["kind"]: t for t in reported}
 
 

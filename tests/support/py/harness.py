@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -409,10 +410,15 @@ def check_unexplained(report):
                                          f"({most_broken(report)})")
 
 
+def capture_of(output):
+    """Returns the path of the capture that is kept beside a profile."""
+    return Path(re.sub(r"(\.trace)?\.json(\.gz|\.zst)?$", "", str(output)) + ".capture")
+
+
 class Recording:
     def __init__(self, context, output, truth=None):
         self.context, self.output = context, Path(output)
-        self.capture = Path(f"{output}.capture")
+        self.capture = capture_of(output)
         self.profile = Profile.load(output)
         self.report = read_report(context, self.capture)
         self.truth = Truth(truth) if truth and Path(truth).exists() else None

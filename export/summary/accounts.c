@@ -3,8 +3,8 @@
 #include "labels.h"
 #include "record_info.h"
 #include "recording_cost.h"
-#include "report_places.h"
 #include "text.h"
+#include "tick_weights.h"
 #include <inttypes.h>
 
 static uint64_t thread_lifetime(const Thread *thread)
@@ -243,22 +243,40 @@ char *accounts_loss_text(const Timeline *timeline)
 	return text;
 }
 
+/* The running time of one thread that was in kernel mode. */
+typedef struct KernelTime {
+	const Timeline *timeline;
+	const Thread *thread;
+	bool has_ticks;
+	double ns;
+} KernelTime;
+
+/* As in rusage, recording is kernel time. */
+static void add_weight(void *user, const Thread *thread, size_t i, const Tick *tick,
+		       uint64_t weight_ns)
+{
+	KernelTime *kernel = user;
+
+	(void)i;
+	if (thread != kernel->thread || !tick)
+		return;
+	kernel->has_ticks = true;
+	kernel->ns +=
+		weight_ns * (tick->user_mode ? recording_cost_share(kernel->timeline, tick) : 1.0);
+}
+
 /* Splits the running time of the command's main thread into user and kernel mode, by its ticks. */
-static bool split_running(const Timeline *timeline, Frames *frames, uint64_t *ret_user,
-			  uint64_t *ret_kernel)
+static bool split_running(const Timeline *timeline, uint64_t *ret_user, uint64_t *ret_kernel)
 {
 	const Thread *thread = &timeline->threads.items[timeline->command_thread];
 	uint64_t running = thread->ledger[STATE_RUNNING];
 	uint64_t ticks = thread->kernel.known ? thread->kernel.utime + thread->kernel.stime : 0;
-	Places places;
+	KernelTime kernel = {.timeline = timeline, .thread = thread};
 	bool split = true;
 
-	report_places_init(&places, timeline, frames);
-	if (places.plan.tick_ends[timeline->command_thread].last_tick != SIZE_MAX) {
-		report_places_add(&places, timeline->command_thread);
-		/* As in rusage, recording is kernel time. */
-		*ret_kernel = report_places_time(&places, CATEGORY_KERNEL) +
-			      report_places_time(&places, CATEGORY_RECORDING);
+	tick_weights_visit(timeline, add_weight, &kernel);
+	if (kernel.has_ticks) {
+		*ret_kernel = kernel.ns;
 	} else if (ticks > 0) {
 		*ret_kernel = (double)running * thread->kernel.stime / ticks;
 	} else {
@@ -267,11 +285,10 @@ static bool split_running(const Timeline *timeline, Frames *frames, uint64_t *re
 	}
 	*ret_kernel = MIN(*ret_kernel, running);
 	*ret_user = running - *ret_kernel;
-	report_places_free(&places);
 	return split;
 }
 
-void accounts_print_times(FILE *file, const Timeline *timeline, Frames *frames)
+void accounts_print_times(FILE *file, const Timeline *timeline)
 {
 	const Thread *thread;
 	uint64_t user, kernel, waited, unknown;
@@ -287,7 +304,7 @@ void accounts_print_times(FILE *file, const Timeline *timeline, Frames *frames)
 	unknown = thread->ledger[STATE_UNKNOWN];
 	waited = thread->ledger[STATE_BLOCKED] + thread->ledger[STATE_RUNNABLE];
 	fprintf(file, "real %s = ", DURATION(thread_lifetime(thread)));
-	if (split_running(timeline, frames, &user, &kernel))
+	if (split_running(timeline, &user, &kernel))
 		fprintf(file, "user %s + sys %s", DURATION(user), DURATION(kernel));
 	else
 		fprintf(file, "user and sys %s", DURATION(user));

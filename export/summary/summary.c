@@ -6,6 +6,7 @@
 #include "page.h"
 #include "recording_cost.h"
 #include "text.h"
+#include <math.h>
 
 #define PARTS_MOST  4
 #define SMALL_SHARE 0.005 /* a smaller part of the time is not worth a line */
@@ -52,7 +53,7 @@ static bool ended(const Timeline *timeline, uint64_t *ret_ns)
 	return true;
 }
 
-/* "took 9.017 s (28 threads, 3 idle); critical path of make -j4:" */
+/* Returns "took 9.017 s (28 threads, 3 idle); critical path of make -j4:". */
 static char *title(const Timeline *timeline, const Answer *answer)
 {
 	_cleanup_free_ char *what = subject(timeline), *threads = NULL, *idle = NULL;
@@ -94,7 +95,7 @@ static uint64_t throttled_ns(const Timeline *timeline)
 	return ns;
 }
 
-/* "CPUs: 53 % of 2 used; up to 5 threads wanted one, and waited 1.338 s" */
+/* Returns "CPUs: 53 % of 2 used; up to 5 threads wanted one, and waited 1.338 s". */
 static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
 {
 	uint64_t cpus = 0, window_ns = timeline->end_ns - timeline->start_ns;
@@ -111,7 +112,7 @@ static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
 	steal_ns = accounts_steal_ns(timeline, &steal_share);
 	if (steal_ns)
 		steal = xasprintf("; %.1f %% stolen", 100 * steal_share);
-	wanted = counted(most_wanted(timeline) + 0.5, "thread", "threads");
+	wanted = counted(ceil(most_wanted(timeline)), "thread", "threads");
 	return xasprintf("CPUs: %sup to %s wanted one, and waited %s%s%s", share ? share : "",
 			 wanted, DURATION(accounts->ledger[STATE_RUNNABLE]), limit ? limit : "",
 			 steal ? steal : "");
@@ -248,7 +249,7 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	page_line(&page, "%s", cpus);
 	print_remarks(&page, &lines, remarks_most);
 	if (options->accounts) {
-		accounts_print_times(file, timeline, frames);
+		accounts_print_times(file, timeline);
 		accounts_print_states(file, timeline, &accounts);
 		accounts_print_costs(file, timeline);
 		accounts_print_losses(file, timeline);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "answer.h"
 #include "functions.h"
-#include "path_waits.h"
 #include "runtime_functions.h"
+#include "short_names.h"
 #include "text.h"
 #include "wait_fields.h"
+#include "waited_for.h"
 
 /* A function is said to be where a part's time went if it has so much of it, with its callees. */
 #define MOST 0.5
-/* The path of a file that is longer loses its folders. */
-#define SHORT_NAME 24
 /* Longer names of C++ functions are cut. */
 #define FUNCTION_NAME 48
 /* A thread is idle if it is for so much of its lifetime. */
@@ -54,30 +53,13 @@ typedef struct Maker {
 
 /* ---- the parts ----------------------------------------------------------------------------- */
 
-/*
- * Returns what the user knows a thread by: the label of its process, "cc1 slow.c", or its own name,
- * "bio_close_file (redis-server)". The caller frees it.
- */
-static char *label_of(const Timeline *timeline, const Thread *thread)
-{
-	const Process *process = &timeline->processes.items[thread->process];
-	_cleanup_free_ char *name = NULL, *of = NULL;
-
-	if (!thread->name || !process->name || !strcmp(thread->name, process->name) ||
-	    thread->is_main)
-		return xstrdup(process->label ? process->label : "unknown");
-	name = text_printable(thread->name);
-	of = text_printable(process->name);
-	return xasprintf("%s (%s)", name, of);
-}
-
 static uint32_t who_is(Maker *maker, const Thread *thread)
 {
 	uint64_t number = thread - maker->timeline->threads.items;
 	uint32_t who = map_get(&maker->label_of, number);
 
 	if (who == MAP_NONE) {
-		_cleanup_free_ char *label = label_of(maker->timeline, thread);
+		_cleanup_free_ char *label = short_names_thread(maker->timeline, thread);
 
 		who = strings_intern(&maker->labels, label);
 		map_set(&maker->label_of, number, who);
@@ -136,18 +118,11 @@ static void add_evidence(Part *part, const StackRef *ref, bool is_tick, uint64_t
 	(is_tick ? part->ticks.items : part->switch_outs.items)[number].ns += ns;
 }
 
-/* A length of time is no name, and an address of memory is one only with its variable. */
-static bool has_good_name(const Object *object)
-{
-	return object->kind != OBJECT_TIMER &&
-	       (object->kind != OBJECT_FUTEX || strstr(object->name, ": "));
-}
-
 static void add_object(Part *part, const Timeline *timeline, uint32_t object, uint64_t ns)
 {
 	uint32_t number;
 
-	if (object == OBJECT_NONE || !has_good_name(&timeline->objects.list.items[object]))
+	if (object == OBJECT_NONE || !short_names_exists(&timeline->objects.list.items[object]))
 		return;
 	number = map_get(&part->object_index, object);
 	if (number == MAP_NONE) {
@@ -425,33 +400,6 @@ static char *function_of(Maker *maker, const Part *part)
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
-/*
- * Returns the part of an object's name that tells it from others: "…/db.wal", "table_lock",
- * "tcp → 10.0.0.2:80". The caller frees it.
- */
-static char *short_name(const Object *object)
-{
-	_cleanup_free_ char *name = text_printable(object->name);
-	const char *slash = strrchr(name, '/'), *arrow = strstr(name, " → ");
-	const char *variable = strstr(name, ": ");
-	size_t length = strlen(name);
-
-	switch (object->kind) {
-	case OBJECT_FILE:
-		return slash && slash > name && length > SHORT_NAME ? xasprintf("…%s", slash)
-								    : xstrdup(name);
-	case OBJECT_SOCKET: /* the own port is a number that means nothing */
-		return arrow ? xasprintf("%.*s%s", (int)strcspn(name, " "), name, arrow)
-			     : xstrdup(name);
-	case OBJECT_FUTEX: /* "0x4080 (prog: table_lock)" */
-		return variable && name[length - 1] == ')'
-			       ? strndup(variable + 2, length - (variable + 2 - name) - 1)
-			       : xstrdup(name);
-	default:
-		return xstrdup(name);
-	}
-}
-
 /* Returns " of /var/db.wal", " of 20 files" or "". The caller frees it. */
 static char *objects_text(const Maker *maker, const Part *part)
 {
@@ -465,7 +413,7 @@ static char *objects_text(const Maker *maker, const Part *part)
 	if (!largest)
 		return xstrdup("");
 	object = &maker->timeline->objects.list.items[largest->object];
-	name = short_name(object);
+	name = short_names_object(object);
 	if (largest->ns >= MOST * part->ns)
 		return xasprintf(" of %s", name);
 	if (part->objects.count == 1)
@@ -507,147 +455,29 @@ static char *who_text(const Maker *maker, const Part *part)
 	return xstrdup(label);
 }
 
-/* ---- what was waited for most -------------------------------------------------------------- */
-
-/* Waits of one kind for one thing. */
-typedef struct Thing {
-	enum reason reason;
-	char *name;
-	uint64_t ns;
-} Thing;
-
-typedef struct Things {
-	Strings names;
-	Map index; /* (reason, name) -> list */
-	VEC(Thing) list;
-} Things;
-
-/* Returns the label of the thread that ended a wait of a thread, or held its lock; or NULL. */
-static char *waker_label(const Timeline *timeline, const Interval *wait)
-{
-	bool is_lock = reason_info[wait_reason(wait)].category == CATEGORY_LOCK;
-	uint32_t task =
-		is_lock && wait->lock_holder != THREAD_NONE ? wait->lock_holder : wait->waker;
-	char buffer[COMM_LEN + 1];
-	const char *name;
-
-	if (task >= timeline->tasks.count)
-		return NULL;
-	if (timeline->tasks.items[task].thread < timeline->threads.count)
-		return label_of(timeline,
-				&timeline->threads.items[timeline->tasks.items[task].thread]);
-	name = task_name(timeline, task, buffer);
-	return name ? text_printable(name) : NULL;
-}
-
-/* Returns what a wait is for: an object, or a thread, or both; NULL: it has no name. */
-static char *thing_name(const Timeline *timeline, const Thread *thread, size_t i)
-{
-	const Interval *wait = &thread->intervals.items[i];
-	enum category category = reason_info[wait_reason(wait)].category;
-	uint32_t object = wait_object(timeline, thread, i);
-	bool by_thread = category == CATEGORY_LOCK || category == CATEGORY_THREAD ||
-			 category == CATEGORY_PIPE;
-	_cleanup_free_ char *waker = by_thread ? waker_label(timeline, wait) : NULL, *name = NULL;
-
-	if (object != OBJECT_NONE && !has_good_name(&timeline->objects.list.items[object]))
-		object = OBJECT_NONE;
-	if (object == OBJECT_NONE)
-		return waker ? xasprintf("for %s", waker) : NULL;
-	name = short_name(&timeline->objects.list.items[object]);
-	if (!waker)
-		return xasprintf("for %s", name);
-	return xasprintf(category == CATEGORY_LOCK ? "for %s, held by %s" : "for %s, by %s", name,
-			 waker);
-}
-
-static void add_thing(Things *things, const Timeline *timeline, const PathWait *wait)
-{
-	const Thread *thread = &timeline->threads.items[wait->thread];
-	enum reason reason = wait_reason(&thread->intervals.items[wait->interval]);
-	char *name = thing_name(timeline, thread, wait->interval);
-	uint64_t key;
-	uint32_t number;
-
-	if (!name)
-		return;
-	key = (uint64_t)strings_intern(&things->names, name) << 32 | reason;
-	number = map_get(&things->index, key);
-	if (number == MAP_NONE) {
-		number = things->list.count;
-		map_set(&things->index, key, number);
-		*vec_push(&things->list) = (Thing){reason, xstrdup(name), 0};
-	}
-	things->list.items[number].ns += wait->ns;
-	free(name);
-}
-
-/* Without a path, all waits count that are not idle. */
-static PathWaits waits_of_threads(const Timeline *timeline)
-{
-	PathWaits waits = {};
-
-	for (size_t t = 0; t < timeline->threads.count; t++) {
-		const Thread *thread = &timeline->threads.items[t];
-
-		for (size_t i = 0; i < thread->intervals.count; i++) {
-			const Interval *interval = &thread->intervals.items[i];
-
-			if (interval->state != STATE_BLOCKED ||
-			    category_is_idle(reason_info[wait_reason(interval)].category))
-				continue;
-			*vec_push(&waits) =
-				(PathWait){t, i, interval_end(thread, i) - interval->start_ns};
-		}
-	}
-	return waits;
-}
-
-/* "[mutex wait]" -> "mutex wait" */
-static char *reason_words(enum reason reason)
-{
-	const char *leaf = reason_info[reason].leaf;
-	size_t length = strlen(leaf);
-
-	return *leaf == '[' && leaf[length - 1] == ']' ? strndup(leaf + 1, length - 2)
-						       : xstrdup(leaf);
-}
+/* ---- the answer ---------------------------------------------------------------------------- */
 
 /* Returns whether the first part says the same: "[disk read wait] of …/data" */
-static bool is_said(const Answer *answer, const Thing *thing)
+static bool is_said(const Answer *answer, const WaitedFor *waited)
 {
-	_cleanup_free_ char *text = xasprintf("%s of %s", reason_info[thing->reason].leaf,
-					      thing->name + strlen("for "));
+	_cleanup_free_ char *text =
+		xasprintf("%s of %s", reason_info[waited->reason].leaf, waited->name);
 
 	return answer->parts.count > 0 && !strncmp(answer->parts.items[0].what, text, strlen(text));
 }
 
 static void find_waited_for(Answer *answer, const Timeline *timeline)
 {
-	PathWaits waits = answer->is_path ? path_waits_find(timeline) : waits_of_threads(timeline);
-	const Thing *largest = NULL;
-	Things things = {};
+	WaitedFor waited = waited_for_find(timeline);
 
-	for (size_t i = 0; i < waits.count; i++)
-		add_thing(&things, timeline, &waits.items[i]);
-	for (size_t i = 0; i < things.list.count; i++)
-		if (!largest || things.list.items[i].ns > largest->ns)
-			largest = &things.list.items[i];
-	if (largest && !is_said(answer, largest)) {
-		_cleanup_free_ char *words = reason_words(largest->reason);
+	if (waited.name && !is_said(answer, &waited)) {
+		_cleanup_free_ char *words = waited_for_words(waited.reason);
 
-		answer->waited_for = xasprintf("%s %s", words, largest->name);
-		answer->waited_ns = largest->ns;
+		answer->waited_for = xasprintf("%s for %s", words, waited.name);
+		answer->waited_ns = waited.ns;
 	}
-	for (size_t i = 0; i < things.list.count; i++)
-		free(things.list.items[i].name);
-	vec_free(&things.list);
-	map_free(&things.index);
-	strings_free(&things.names);
-	vec_free(&waits);
+	free(waited.name);
 }
-
-/* ---- the answer ---------------------------------------------------------------------------- */
 
 /* A thread that the critical path goes through is not idle. */
 static void count_idle_threads(Answer *answer, const Timeline *timeline)

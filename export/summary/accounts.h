@@ -6,7 +6,6 @@
 #ifndef WALLPROF_ACCOUNTS_H
 #define WALLPROF_ACCOUNTS_H
 
-#include "frames.h"
 #include "timeline.h"
 #include <stdio.h>
 
@@ -24,7 +23,7 @@ Accounts accounts_of(const Timeline *timeline);
  * Prints how long the command took, "real 1.000 s = user … + sys … + waited …", by its main thread;
  * without a command the length of the window.
  */
-void accounts_print_times(FILE *file, const Timeline *timeline, Frames *frames);
+void accounts_print_times(FILE *file, const Timeline *timeline);
 
 /* Prints time by state and the kernel's account. */
 void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts *accounts);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* short_names.h - names of threads and objects for text that has little room. */
+#ifndef WALLPROF_SHORT_NAMES_H
+#define WALLPROF_SHORT_NAMES_H
+
+#include "timeline.h"
+
+/*
+ * Returns what the user knows a thread by: the label of its process, "cc1 slow.c", or its own name,
+ * "bio_close_file (redis-server)". The caller frees it.
+ */
+char *short_names_thread(const Timeline *timeline, const Thread *thread);
+
+/*
+ * Returns the part of an object's name that tells it from others: "…/db.wal", "table_lock",
+ * "tcp → 10.0.0.2:80". The caller frees it.
+ */
+char *short_names_object(const Object *object);
+
+/* A length of time is no name, and an address of memory is one only with its variable. */
+bool short_names_exists(const Object *object);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "results.h"
+#include "commands.h"
+#include "util.h"
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define CAPTURE_SUFFIX ".capture"
+
+/* The names of profiles, the default first. */
+static const char *const profile_suffixes[] = {
+	".json.gz", ".json", ".json.zst", ".trace.json.gz", ".trace.json", ".trace.json.zst",
+};
+
+static bool ends_with(const char *text, const char *suffix)
+{
+	size_t length = strlen(text), suffix_length = strlen(suffix);
+
+	return length > suffix_length && !strcmp(text + length - suffix_length, suffix);
+}
+
+/* Returns how long a profile's name is without its longest suffix. */
+static size_t stem_of(const char *profile)
+{
+	size_t longest = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(profile_suffixes); i++)
+		if (ends_with(profile, profile_suffixes[i]))
+			longest = MAX(longest, strlen(profile_suffixes[i]));
+	return strlen(profile) - longest;
+}
+
+char *results_capture_name(const char *profile)
+{
+	return xasprintf("%.*s" CAPTURE_SUFFIX, (int)stem_of(profile), profile);
+}
+
+static size_t stem_of_capture(const char *capture)
+{
+	size_t length = strlen(capture);
+
+	return ends_with(capture, CAPTURE_SUFFIX) ? length - strlen(CAPTURE_SUFFIX) : length;
+}
+
+char *results_profile_name(const char *capture)
+{
+	return xasprintf("%.*s%s", (int)stem_of_capture(capture), capture, profile_suffixes[0]);
+}
+
+/* Returns whether a file was changed later than *newest, and remembers when it was. */
+static bool is_newer(const char *path, struct timespec *newest)
+{
+	struct stat st;
+
+	if (stat(path, &st) || !S_ISREG(st.st_mode) || st.st_mtim.tv_sec < newest->tv_sec ||
+	    (st.st_mtim.tv_sec == newest->tv_sec && st.st_mtim.tv_nsec <= newest->tv_nsec))
+		return false;
+	*newest = st.st_mtim;
+	return true;
+}
+
+/*
+ * Returns the newest profile beside a capture, or NULL. One that is older than the capture was made
+ * of another one. Copies may have the same time.
+ */
+static char *profile_beside(const char *capture)
+{
+	struct timespec newest = {};
+	char *found = NULL;
+
+	is_newer(capture, &newest);
+	newest.tv_nsec--;
+	for (size_t i = 0; i < ARRAY_LEN(profile_suffixes); i++) {
+		char *path = xasprintf("%.*s%s", (int)stem_of_capture(capture), capture,
+				       profile_suffixes[i]);
+
+		if (!is_newer(path, &newest)) {
+			free(path);
+			continue;
+		}
+		free(found);
+		found = path;
+	}
+	return found;
+}
+
+/* Returns whether a file in the working directory can be the last result of a recording. */
+typedef bool (*IsResult)(const char *name);
+
+static bool is_capture(const char *name)
+{
+	return ends_with(name, CAPTURE_SUFFIX) && export_cmd_file_kind(name) == FILE_KIND_CAPTURE;
+}
+
+/* Other programs write JSON, too: a profile has a capture beside it, or the default name. */
+static bool is_result(const char *name)
+{
+	_cleanup_free_ char *capture = NULL;
+
+	if (is_capture(name))
+		return true;
+	if (stem_of(name) == strlen(name) || export_cmd_file_kind(name) != FILE_KIND_PROFILE)
+		return false;
+	capture = results_capture_name(name);
+	return is_capture(capture) || !strcmp(capture, "wallprof" CAPTURE_SUFFIX);
+}
+
+static int find_last(IsResult is_one, const char *what, char **ret_path)
+{
+	DIR *folder = opendir(".");
+	struct timespec newest = {};
+	struct dirent *entry;
+	char *found = NULL;
+
+	if (!folder) {
+		int error = -errno;
+
+		log_error("reading the working directory failed: %s", strerror(-error));
+		return error;
+	}
+	while ((entry = readdir(folder))) {
+		struct timespec before = newest;
+
+		if (!is_newer(entry->d_name, &newest))
+			continue;
+		if (!is_one(entry->d_name)) {
+			newest = before;
+			continue;
+		}
+		free(found);
+		found = xstrdup(entry->d_name);
+	}
+	closedir(folder);
+	if (!found) {
+		log_error("there is no %s in the working directory; name one, or make one with "
+			  "wallprof -- COMMAND",
+			  what);
+		return -ENOENT;
+	}
+	log_info("%s is the last %s here", found, what);
+	*ret_path = found;
+	return 0;
+}
+
+int results_find_capture(const char *given, char **ret_path)
+{
+	_cleanup_free_ char *capture = NULL;
+
+	if (!given)
+		return find_last(is_capture, "capture", ret_path);
+	if (export_cmd_file_kind(given) != FILE_KIND_PROFILE) {
+		*ret_path = xstrdup(given); /* the reader says what is wrong with it */
+		return 0;
+	}
+	capture = results_capture_name(given);
+	if (export_cmd_file_kind(capture) != FILE_KIND_CAPTURE) {
+		log_error("%s is a profile, and its capture %s is not there; record without "
+			  "--discard-capture",
+			  given, capture);
+		return -ENOENT;
+	}
+	*ret_path = capture;
+	capture = NULL;
+	return 0;
+}
+
+int results_find_profile(const char *given, char **ret_path, char **ret_capture)
+{
+	_cleanup_free_ char *last = NULL;
+	int error = given ? 0 : find_last(is_result, "recording", &last);
+
+	*ret_path = *ret_capture = NULL;
+	if (error)
+		return error;
+	if (last)
+		given = last;
+	if (export_cmd_file_kind(given) != FILE_KIND_CAPTURE) {
+		*ret_path = xstrdup(given);
+		return 0;
+	}
+	*ret_path = profile_beside(given);
+	if (!*ret_path)
+		*ret_capture = xstrdup(given);
+	return 0;
+}
