@@ -138,13 +138,30 @@ static void add_running(Part *part, const Timeline *timeline, const Thread *trac
 		add_evidence(part, &switch_out, /* is_tick= */ false, ns);
 }
 
+/*
+ * Returns what a wait is for, of a thread or of the critical path: its interval is a piece of one
+ * of the thread's own, which has the object.
+ */
+static uint32_t object_of(const Timeline *timeline, const Thread *track, size_t i)
+{
+	const Thread *owner = interval_owner(timeline, track, i);
+	const Interval *piece = &track->intervals.items[i];
+	size_t next = partition_point(middle, owner->intervals.count,
+				      owner->intervals.items[middle].start_ns <= piece->start_ns);
+
+	if (next == 0 || owner->intervals.items[next - 1].state != piece->state ||
+	    owner->intervals.items[next - 1].reason != piece->reason)
+		return OBJECT_NONE; /* a request that the thread did not sleep for */
+	return wait_object(timeline, owner, next - 1);
+}
+
 static void add_wait(Part *part, const Timeline *timeline, const Thread *track, size_t i)
 {
 	uint64_t ns = interval_end(track, i) - track->intervals.items[i].start_ns;
 	StackRef ref = wait_stack(timeline, track, i);
 
 	add_evidence(part, &ref, /* is_tick= */ true, ns);
-	add_object(part, timeline, wait_object(timeline, track, i), ns);
+	add_object(part, timeline, object_of(timeline, track, i), ns);
 }
 
 /* Adds the intervals of a thread, or of the critical path, but not its idle waits. */
