@@ -164,7 +164,22 @@ static void add_wait(Part *part, const Timeline *timeline, const Thread *track, 
 	add_object(part, timeline, object_of(timeline, track, i), ns);
 }
 
-/* Adds the intervals of a thread, or of the critical path, but not its idle waits. */
+/*
+ * Returns whether an interval of a thread counts. Idle waits never do. In a recording of the whole
+ * system most threads are asleep until another one has work for them, which is recorded itself:
+ * only waits for disks, pages and locks count.
+ */
+static bool is_counted(const Timeline *timeline, const Interval *interval)
+{
+	enum category category = reason_info[wait_reason(interval)].category;
+
+	if (interval->state != STATE_BLOCKED || timeline->path.track.intervals.count > 0 ||
+	    !timeline->whole_system)
+		return !category_is_idle(category);
+	return category == CATEGORY_DISK || category == CATEGORY_FAULT || category == CATEGORY_LOCK;
+}
+
+/* Adds the intervals of a thread, or of the critical path, that count. */
 static void add_track(Maker *maker, const Thread *track)
 {
 	const Timeline *timeline = maker->timeline;
@@ -181,7 +196,7 @@ static void add_track(Maker *maker, const Thread *track)
 
 		while (tick < track->ticks.count && track->ticks.items[tick].ns < end_ns)
 			tick++;
-		if (category_is_idle(reason_info[reason].category))
+		if (!is_counted(timeline, interval))
 			continue;
 		part = part_of(maker, thread, reason);
 		part->ns += ns;
@@ -373,7 +388,7 @@ static void add_thing(Things *things, const Timeline *timeline, const PathWait *
 	free(name);
 }
 
-/* Without a path, all waits count that are not idle. */
+/* Returns all waits that count, which is for recordings without a path. */
 static PathWaits waits_of_threads(const Timeline *timeline)
 {
 	PathWaits waits = {};
@@ -384,8 +399,7 @@ static PathWaits waits_of_threads(const Timeline *timeline)
 		for (size_t i = 0; i < thread->intervals.count; i++) {
 			const Interval *interval = &thread->intervals.items[i];
 
-			if (interval->state != STATE_BLOCKED ||
-			    category_is_idle(reason_info[wait_reason(interval)].category))
+			if (interval->state != STATE_BLOCKED || !is_counted(timeline, interval))
 				continue;
 			*vec_push(&waits) =
 				(PathWait){t, i, interval_end(thread, i) - interval->start_ns};

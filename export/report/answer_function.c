@@ -142,14 +142,28 @@ static size_t name_length(const char *name)
 	return end;
 }
 
+/* Returns the program's file, which has its _start(), or its name. */
+static const char *program_of(const Maker *maker, const Part *part, const FunctionTimes *times)
+{
+	const Thread *thread = &maker->timeline->threads.items[part->thread];
+
+	for (size_t i = 0; i < times->list.count; i++) {
+		uint32_t function = times->list.items[i].function;
+
+		if (!strcmp(functions_name(&maker->functions, function), "_start"))
+			return functions_library(&maker->functions, function);
+	}
+	return maker->timeline->processes.items[thread->process].name;
+}
+
 /*
  * Returns a function's name without parameters; with its library, unless that is the program or the
  * C library.
  */
-static char *function_name(const Maker *maker, const Part *part, const FunctionTime *time)
+static char *function_name(const Maker *maker, const Part *part, const FunctionTimes *times,
+			   const FunctionTime *time)
 {
-	const Thread *thread = &maker->timeline->threads.items[part->thread];
-	const char *program = maker->timeline->processes.items[thread->process].name;
+	const char *program = program_of(maker, part, times);
 	const char *library = functions_library(&maker->functions, time->function);
 	const char *name = functions_name(&maker->functions, time->function);
 	size_t length = name_length(name);
@@ -194,11 +208,11 @@ char *answer_function(Maker *maker, const Part *part)
 	if (own && waited && !call)
 		caller = innermost(maker, &times, /* of_c_library= */ false, own);
 	if (call)
-		text = join_names(text, function_name(maker, part, call));
+		text = join_names(text, function_name(maker, part, &times, call));
 	if (own)
-		text = join_names(text, function_name(maker, part, own));
+		text = join_names(text, function_name(maker, part, &times, own));
 	if (caller)
-		text = join_names(text, function_name(maker, part, caller));
+		text = join_names(text, function_name(maker, part, &times, caller));
 	vec_free(&times.list);
 	map_free(&times.index);
 	return text;

@@ -64,9 +64,10 @@ static char *title(const Timeline *timeline, const Answer *answer)
 	idle = answer->idle_threads ? xasprintf(", %zu idle", answer->idle_threads) : xstrdup("");
 	return xasprintf("%s %s (%s%s); %s of %s:", has_ended ? "took" : "recorded", DURATION(ns),
 			 threads, idle,
-			 answer->is_path       ? "critical path"
-			 : answer->idle_ns > 0 ? "busy and waiting time"
-					       : "time",
+			 answer->is_path	  ? "critical path"
+			 : timeline->whole_system ? "CPUs, disks and locks"
+			 : answer->idle_ns > 0	  ? "busy and waiting time"
+						  : "time",
 			 what);
 }
 

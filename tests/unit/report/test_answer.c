@@ -71,6 +71,25 @@ static void test_parts(void **state)
 	timeline_free(t);
 }
 
+/* In a recording of the whole system a thread's waits for others are no part of the time. */
+static void test_whole_system(void **state)
+{
+	Timeline *t = make_timeline();
+	Frames *frames = frames_new();
+	Answer answer;
+
+	(void)state;
+	t->whole_system = true;
+	t->threads.items[1].intervals.items[0].reason = REASON_PIPE_READ;
+	answer = answer_make(t, frames, SIZE_MAX);
+	expect_part(&answer, 0, 65, "flusher (server)", "[fsync wait]");
+	expect_part(&answer, 1, 45, "worker (2 processes)", "running");
+	assert_int_equal(answer.all_ns, 165 * MS);
+	answer_free(&answer);
+	frames_free(frames);
+	timeline_free(t);
+}
+
 /* What is not shown is counted. */
 static void test_others(void **state)
 {
@@ -166,9 +185,9 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),	   cmocka_unit_test(test_others),
-		cmocka_unit_test(test_waited_for), cmocka_unit_test(test_object_on_path),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_parts),	       cmocka_unit_test(test_whole_system),
+		cmocka_unit_test(test_others),	       cmocka_unit_test(test_waited_for),
+		cmocka_unit_test(test_object_on_path), cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
