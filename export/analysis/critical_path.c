@@ -55,9 +55,36 @@ static bool is_there(const Timeline *timeline, Place place)
 
 /* ---- causes of a sleep --------------------------------------------------------------------- */
 
+/* Returns whether the thread sleeps until the device's queue takes a request that it submits. */
+static bool is_for_queue(const Interval *interval)
+{
+	return interval->state == STATE_BLOCKED && (interval->reason == REASON_REQUEST_SLOT ||
+						    interval->reason == REASON_REQUEST_THROTTLE);
+}
+
+/*
+ * Returns when the device's queue had the request. The kernel makes a request when the queue has
+ * room for it, and its submitter may sleep until then.
+ */
+static uint64_t queued_at(const Timeline *timeline, const Request *request)
+{
+	uint64_t begin_ns = request_begin(request);
+	const Thread *submitter;
+
+	if (request->thread >= timeline->threads.count || request->start_ns <= begin_ns)
+		return begin_ns;
+	submitter = &timeline->threads.items[request->thread];
+	for (size_t i = interval_before(submitter, request->start_ns);
+	     i != SIZE_MAX && interval_end(submitter, i) > begin_ns; i--)
+		if (is_for_queue(&submitter->intervals.items[i]))
+			return MIN(interval_end(submitter, i), request->start_ns);
+	return begin_ns;
+}
+
 /*
  * Returns the request that ended the wait; the path is on the device since its submission. It does
- * not count if it was submitted for this thread while it already slept (by an io_uring worker).
+ * not count if it was submitted for this thread while it already slept (by an io_uring worker), or
+ * if its end only made room in the queue for what the thread submits.
  */
 static bool go_to_submitter(const Timeline *timeline, uint32_t thread, size_t wait,
 			    Place *ret_place)
@@ -66,10 +93,10 @@ static bool go_to_submitter(const Timeline *timeline, uint32_t thread, size_t wa
 	uint32_t number = thread_wait_request(sleeper, wait);
 	const Request *request;
 
-	if (number == REQUEST_NONE)
+	if (number == REQUEST_NONE || is_for_queue(&sleeper->intervals.items[wait]))
 		return false;
 	request = &timeline->requests.list.items[number];
-	*ret_place = (Place){request->thread, request_begin(request)};
+	*ret_place = (Place){request->thread, queued_at(timeline, request)};
 	return is_there(timeline, *ret_place) &&
 	       (request->thread != thread ||
 		ret_place->ns <= sleeper->intervals.items[wait].start_ns);

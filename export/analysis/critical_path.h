@@ -6,13 +6,14 @@
  * it was on the path. Where it was asleep the path goes to its waker, at the moment of the wakeup,
  * and on from there: what the waker had done before is what the sleeper had to wait for. Where a
  * request to a block device ended the sleep, the path lies on the device since the request was
- * submitted (REASON_ON_DEVICE: before the sleep), and continues with the submitter. At a thread's
- * birth the path goes to its creator. A timer, the network or a task that is not recorded ends a
- * sleep from outside: the sleep itself is then on the path, but only back to where the thread that
- * waited for the sleeper was awake itself. Before that it did not wait, and was what the run was
- * doing. A thread that waited for the sleeper through others counts likewise if it was awake when
- * the sleep ended, and if none between them waited for the whole sleep. A sleep for a disk is on
- * the path from its beginning: the sleeper made the request.
+ * submitted (REASON_ON_DEVICE: before the sleep), and continues with the submitter. If the
+ * submitter slept until the device's queue had room, the path lies on the device only since then.
+ * At a thread's birth the path goes to its creator. A timer, the network or a task that is not
+ * recorded ends a sleep from outside: the sleep itself is then on the path, but only back to where
+ * the thread that waited for the sleeper was awake itself. Before that it did not wait, and was
+ * what the run was doing. A thread that waited for the sleeper through others counts likewise if it
+ * was awake when the sleep ended, and if none between them waited for the whole sleep. A sleep for
+ * a disk is on the path from its beginning: the sleeper made the request.
  *
  * So at each moment of the run exactly one thread is on the path: to shorten the run, what is on
  * the path must become shorter. O(intervals on the path).

@@ -1,55 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "answer.h"
-#include "functions.h"
-#include "runtime_functions.h"
+#include "answer_private.h"
 #include "short_names.h"
 #include "text.h"
 #include "wait_fields.h"
 #include "waited_for.h"
 
-/* A function is said to be where a part's time went if it has so much of it, with its callees. */
-#define MOST 0.5
-/* Longer names of C++ functions are cut. */
-#define FUNCTION_NAME 48
 /* A thread is idle if it is for so much of its lifetime. */
 #define NEARLY_ALL 0.99
-
-/* Where a part's time went: a stack, and the time that it stands for. */
-typedef struct Evidence {
-	uint32_t user_stack, kernel_stack;
-	uint32_t ns_tgid;
-	uint64_t stack_ns; /* when it was taken */
-	uint64_t ns;
-} Evidence;
-
-/* Time for one object. */
-typedef struct ObjectTime {
-	uint32_t object; /* Timeline::objects, each name once */
-	uint64_t ns;
-} ObjectTime;
-
-typedef struct Part {
-	uint32_t who;	    /* Maker::labels */
-	enum reason reason; /* REASON_NONE: running */
-	uint64_t ns, count; /* count: of intervals */
-	uint32_t thread;    /* the first of its threads (Timeline::threads) */
-	size_t threads, processes;
-	Map evidence_index; /* stacks -> evidence */
-	VEC(Evidence) ticks;
-	VEC(Evidence) switch_outs; /* used if no tick hit the part */
-	VEC(ObjectTime) objects;
-	Map thread_index, process_index, object_index;
-} Part;
-
-typedef struct Maker {
-	const Timeline *timeline;
-	Frames *frames;
-	Functions functions;
-	Strings labels;
-	Map label_of; /* Timeline::threads -> labels */
-	VEC(Part) parts;
-	Map index; /* (who, reason) -> parts */
-} Maker;
 
 /* ---- the parts ----------------------------------------------------------------------------- */
 
@@ -155,16 +113,33 @@ static void add_running(Part *part, const Timeline *timeline, const Thread *trac
 		add_evidence(part, &switch_out, /* is_tick= */ false, ns);
 }
 
+/*
+ * Returns what a wait is for, of a thread or of the critical path: its interval is a piece of one
+ * of the thread's own, which has the object.
+ */
+static uint32_t object_of(const Timeline *timeline, const Thread *track, size_t i)
+{
+	const Thread *owner = interval_owner(timeline, track, i);
+	const Interval *piece = &track->intervals.items[i];
+	size_t next = partition_point(middle, owner->intervals.count,
+				      owner->intervals.items[middle].start_ns <= piece->start_ns);
+
+	if (next == 0 || owner->intervals.items[next - 1].state != piece->state ||
+	    owner->intervals.items[next - 1].reason != piece->reason)
+		return OBJECT_NONE; /* a request that the thread did not sleep for */
+	return wait_object(timeline, owner, next - 1);
+}
+
 static void add_wait(Part *part, const Timeline *timeline, const Thread *track, size_t i)
 {
 	uint64_t ns = interval_end(track, i) - track->intervals.items[i].start_ns;
 	StackRef ref = wait_stack(timeline, track, i);
 
 	add_evidence(part, &ref, /* is_tick= */ true, ns);
-	add_object(part, timeline, wait_object(timeline, track, i), ns);
+	add_object(part, timeline, object_of(timeline, track, i), ns);
 }
 
-/* Adds the intervals of a thread, or of the critical path, but not its idle waits. */
+/* Adds the intervals of a thread, or of the critical path, that count. */
 static void add_track(Maker *maker, const Thread *track)
 {
 	const Timeline *timeline = maker->timeline;
@@ -181,7 +156,7 @@ static void add_track(Maker *maker, const Thread *track)
 
 		while (tick < track->ticks.count && track->ticks.items[tick].ns < end_ns)
 			tick++;
-		if (category_is_idle(reason_info[reason].category))
+		if (!waited_for_counts(timeline, interval))
 			continue;
 		part = part_of(maker, thread, reason);
 		part->ns += ns;
@@ -214,190 +189,6 @@ static void free_part(Part *part)
 	vec_free(&part->objects);
 }
 
-/* ---- the function of a part ---------------------------------------------------------------- */
-
-/* A function of a part's stacks. */
-typedef struct FunctionTime {
-	uint32_t function; /* Maker::functions */
-	uint64_t ns;	   /* with its callees */
-	uint64_t depth_ns; /* the sum of (depth in the stack × time) */
-	uint32_t stack;	   /* the last one that it was counted for */
-} FunctionTime;
-
-typedef struct FunctionTimes {
-	VEC(FunctionTime) list;
-	Map index;
-	uint64_t all_ns;
-} FunctionTimes;
-
-static void add_frame(FunctionTimes *times, uint32_t function, uint32_t stack, size_t depth,
-		      uint64_t ns)
-{
-	uint32_t number = map_get(&times->index, function);
-	FunctionTime *time;
-
-	if (number == MAP_NONE) {
-		number = times->list.count;
-		map_set(&times->index, function, number);
-		*vec_push(&times->list) = (FunctionTime){.function = function, .stack = UINT32_MAX};
-	}
-	time = &times->list.items[number];
-	if (time->stack == stack) /* recursion */
-		return;
-	time->stack = stack;
-	time->ns += ns;
-	time->depth_ns += depth * ns;
-}
-
-/*
- * Adds the functions of a stack, without wrappers of system calls. Of a thread without user frames
- * these are the kernel's.
- */
-static void add_stack(Maker *maker, FunctionTimes *times, const Evidence *evidence, uint32_t stack)
-{
-	bool user = evidence->user_stack != STACK_NONE;
-	const uint32_t *indexes;
-	size_t count = frames_resolve(maker->frames, maker->timeline, evidence->ns_tgid,
-				      evidence->stack_ns, evidence->user_stack,
-				      user ? STACK_NONE : evidence->kernel_stack, false, &indexes);
-
-	if (user)
-		count = runtime_entry(maker->frames, indexes, count);
-	for (size_t k = 0; k < count; k++) {
-		const Frame *frame = &maker->frames->list.items[indexes[k]];
-
-		if (frame->lib != LIBRARY_NONE)
-			add_frame(times, functions_number(&maker->functions, frame), stack, k + 1,
-				  evidence->ns);
-	}
-	times->all_ns += evidence->ns;
-}
-
-static FunctionTimes function_times(Maker *maker, const Part *part)
-{
-	bool has_ticks = part->ticks.count > 0;
-	const Evidence *list = has_ticks ? part->ticks.items : part->switch_outs.items;
-	size_t count = has_ticks ? part->ticks.count : part->switch_outs.count;
-	FunctionTimes times = {};
-
-	for (size_t i = 0; i < count; i++)
-		add_stack(maker, &times, &list[i], i);
-	return times;
-}
-
-static double depth_of(const FunctionTime *time)
-{
-	return (double)time->depth_ns / time->ns;
-}
-
-static bool is_c_library(const Maker *maker, const FunctionTime *time)
-{
-	const char *library = functions_library(&maker->functions, time->function);
-
-	return library && runtime_is_c_library(library);
-}
-
-/*
- * Returns the innermost function that has most of the time, of the C library or of others, and that
- * lies outside of another one (NULL: of none). NULL: there is no such function.
- */
-static const FunctionTime *innermost(const Maker *maker, const FunctionTimes *times,
-				     bool of_c_library, const FunctionTime *below)
-{
-	const FunctionTime *found = NULL;
-
-	for (size_t i = 0; i < times->list.count; i++) {
-		const FunctionTime *time = &times->list.items[i];
-
-		if (time->ns < MOST * times->all_ns || is_c_library(maker, time) != of_c_library ||
-		    (below && depth_of(time) >= depth_of(below)))
-			continue;
-		if (!found || depth_of(time) > depth_of(found))
-			found = time;
-	}
-	return found;
-}
-
-/* Returns how long a function's name is without the types of its parameters, "f(int)". */
-static size_t name_length(const char *name)
-{
-	size_t end = strlen(name), depth = 0;
-
-	if (end == 0 || name[end - 1] != ')')
-		return end;
-	for (size_t i = end; i-- > 0;) {
-		depth += name[i] == ')';
-		depth -= name[i] == '(';
-		if (depth > 0)
-			continue;
-		/* "operator()" and "(anonymous namespace)" are names. */
-		return i == 0 || (i >= 8 && !memcmp(name + i - 8, "operator", 8)) ? end : i;
-	}
-	return end;
-}
-
-/*
- * Returns a function's name without parameters; with its library, unless that is the program or the
- * C library.
- */
-static char *function_name(const Maker *maker, const Part *part, const FunctionTime *time)
-{
-	const Thread *thread = &maker->timeline->threads.items[part->thread];
-	const char *program = maker->timeline->processes.items[thread->process].name;
-	const char *library = functions_library(&maker->functions, time->function);
-	const char *name = functions_name(&maker->functions, time->function);
-	size_t length = name_length(name);
-	bool is_long = length > FUNCTION_NAME;
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *bare = xasprintf("%.*s%s", (int)MIN(length, (size_t)FUNCTION_NAME),
-					      name, is_long ? "…" : "");
-
-	if (library && (runtime_is_c_library(library) || (program && !strcmp(program, library))))
-		library = NULL;
-	text = function_text(bare, library);
-	return text_printable(text);
-}
-
-static char *join_names(char *text, char *name)
-{
-	char *joined = xasprintf("%s%s%s", text, *text ? " ← " : " in ", name);
-
-	free(text);
-	free(name);
-	return joined;
-}
-
-/*
- * Returns " in memcpy ← copy_row", " in wait_for ← commit", or "": the innermost functions of the
- * program that have most of the part's time. Where it ran, the C library's function is news; where
- * it waited, the reason says the same, but a program has wrappers of its own, so it has two names.
- * The caller frees it.
- */
-static char *function_of(Maker *maker, const Part *part)
-{
-	FunctionTimes times = function_times(maker, part);
-	const FunctionTime *own = innermost(maker, &times, /* of_c_library= */ false, NULL);
-	const FunctionTime *call = innermost(maker, &times, /* of_c_library= */ true, NULL);
-	const FunctionTime *caller = NULL;
-	bool waited = part->reason != REASON_NONE;
-	char *text = xstrdup("");
-
-	/* Outside of the program's functions the C library has only what starts it. */
-	if (call && own && (depth_of(call) < depth_of(own) || waited))
-		call = NULL;
-	if (own && waited)
-		caller = innermost(maker, &times, /* of_c_library= */ false, own);
-	if (call)
-		text = join_names(text, function_name(maker, part, call));
-	if (own)
-		text = join_names(text, function_name(maker, part, own));
-	if (caller)
-		text = join_names(text, function_name(maker, part, caller));
-	vec_free(&times.list);
-	map_free(&times.index);
-	return text;
-}
-
 /* ---- texts --------------------------------------------------------------------------------- */
 
 /* Returns " of /var/db.wal", " of 20 files" or "". The caller frees it. */
@@ -414,7 +205,7 @@ static char *objects_text(const Maker *maker, const Part *part)
 		return xstrdup("");
 	object = &maker->timeline->objects.list.items[largest->object];
 	name = short_names_object(object);
-	if (largest->ns >= MOST * part->ns)
+	if (largest->ns >= ANSWER_MOST * part->ns)
 		return xasprintf(" of %s", name);
 	if (part->objects.count == 1)
 		return xstrdup("");
@@ -426,7 +217,7 @@ static char *what_text(Maker *maker, const Part *part)
 {
 	bool runnable = reason_info[part->reason].category == CATEGORY_RUNNABLE;
 	/* A thread waits for a CPU wherever it is. */
-	_cleanup_free_ char *function = runnable ? xstrdup("") : function_of(maker, part);
+	_cleanup_free_ char *function = runnable ? xstrdup("") : answer_function(maker, part);
 	_cleanup_free_ char *objects = NULL, *times = NULL;
 
 	if (part->reason == REASON_NONE)

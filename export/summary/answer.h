@@ -3,8 +3,9 @@
  * answer.h - where the time went, in a few lines: the first thing that a summary and a report say.
  *
  * The time is that of the critical path or, without a path, of all threads without their idle waits
- * (idle.h). It is divided into parts: what the threads of one label (Process::label) did or waited
- * for. Parts are made from the intervals, so they add up to the time exactly.
+ * (idle.h); of the whole system without all waits but those for disks, pages and locks. It is
+ * divided into parts: what the threads of one label (Process::label) did or waited for. Parts are
+ * made from the intervals, so they add up to the time exactly.
  */
 #ifndef WALLPROF_ANSWER_H
 #define WALLPROF_ANSWER_H

@@ -9,7 +9,8 @@
 #include <math.h>
 
 #define PARTS_MOST  4
-#define SMALL_SHARE 0.005 /* a smaller part of the time is not worth a line */
+#define SMALL_SHARE 0.005 /* a smaller part of the time is not worth a line, */
+#define SMALL_PART  0.02  /* nor is a smaller part of the largest one */
 /* A cost of recording or a wait for a limit that is larger than this is worth a remark. */
 #define REMARK_SHARE 0.05
 
@@ -64,9 +65,10 @@ static char *title(const Timeline *timeline, const Answer *answer)
 	idle = answer->idle_threads ? xasprintf(", %zu idle", answer->idle_threads) : xstrdup("");
 	return xasprintf("%s %s (%s%s); %s of %s:", has_ended ? "took" : "recorded", DURATION(ns),
 			 threads, idle,
-			 answer->is_path       ? "critical path"
-			 : answer->idle_ns > 0 ? "busy and waiting time"
-					       : "time",
+			 answer->is_path	  ? "critical path"
+			 : timeline->whole_system ? "CPUs, disks and locks"
+			 : answer->idle_ns > 0	  ? "busy and waiting time"
+						  : "time",
 			 what);
 }
 
@@ -95,6 +97,16 @@ static uint64_t throttled_ns(const Timeline *timeline)
 	return ns;
 }
 
+/* "up to 5 threads wanted one, and waited 1.338 s", or "" if that is hardly any time. */
+static char *wanted_text(const Timeline *timeline, uint64_t runnable_ns)
+{
+	_cleanup_free_ char *wanted = counted(ceil(most_wanted(timeline)), "thread", "threads");
+
+	if (runnable_ns < REMARK_SHARE * (timeline->end_ns - timeline->start_ns))
+		return xstrdup("");
+	return xasprintf("up to %s wanted one, and waited %s", wanted, DURATION(runnable_ns));
+}
+
 /* Returns "CPUs: 53 % of 2 used; up to 5 threads wanted one, and waited 1.338 s". */
 static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
 {
@@ -104,7 +116,7 @@ static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
 	double steal_share;
 
 	if (timeline_meta_number(timeline, "cpus", &cpus) && cpus > 0 && window_ns > 0)
-		share = xasprintf("%.0f %% of %lu used; ",
+		share = xasprintf("%.0f %% of %lu used",
 				  100.0 * accounts->ledger[STATE_RUNNING] / cpus / window_ns,
 				  (unsigned long)cpus);
 	if (throttled > REMARK_SHARE * (accounts->ledger[STATE_RUNNING] + throttled))
@@ -112,10 +124,11 @@ static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
 	steal_ns = accounts_steal_ns(timeline, &steal_share);
 	if (steal_ns)
 		steal = xasprintf("; %.1f %% stolen", 100 * steal_share);
-	wanted = counted(ceil(most_wanted(timeline)), "thread", "threads");
-	return xasprintf("CPUs: %sup to %s wanted one, and waited %s%s%s", share ? share : "",
-			 wanted, DURATION(accounts->ledger[STATE_RUNNABLE]), limit ? limit : "",
-			 steal ? steal : "");
+	wanted = wanted_text(timeline, accounts->ledger[STATE_RUNNABLE]);
+	if (!share && !*wanted)
+		return NULL;
+	return xasprintf("CPUs: %s%s%s%s%s", share ? share : "", share && *wanted ? "; " : "",
+			 wanted, limit ? limit : "", steal ? steal : "");
 }
 
 static void add_line(Lines *lines, char *line)
@@ -203,7 +216,8 @@ static void print_parts(const Page *page, const Answer *answer, size_t lines)
 		_cleanup_free_ char *line = part_line(page, answer, part);
 		size_t needed = lines_needed(page, line);
 
-		if (i > 0 && part->ns < SMALL_SHARE * answer->all_ns)
+		if (i > 0 && (part->ns < SMALL_SHARE * answer->all_ns ||
+			      part->ns < SMALL_PART * answer->parts.items[0].ns))
 			break;
 		if (needed > lines) {
 			page_line(page, "%s", line);
@@ -246,7 +260,8 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	if (has_waits)
 		page_line(&page, "most waited for: %s (%s)", answer.waited_for,
 			  DURATION(answer.waited_ns));
-	page_line(&page, "%s", cpus);
+	if (cpus)
+		page_line(&page, "%s", cpus);
 	print_remarks(&page, &lines, remarks_most);
 	if (options->accounts) {
 		accounts_print_times(file, timeline);

@@ -5,6 +5,16 @@
 #include "text.h"
 #include "wait_fields.h"
 
+bool waited_for_counts(const Timeline *timeline, const Interval *interval)
+{
+	enum category category = reason_info[wait_reason(interval)].category;
+
+	if (interval->state != STATE_BLOCKED || timeline->path.track.intervals.count > 0 ||
+	    !timeline->whole_system)
+		return !category_is_idle(category);
+	return category == CATEGORY_DISK || category == CATEGORY_FAULT || category == CATEGORY_LOCK;
+}
+
 /* Waits of one kind for one thing. */
 typedef struct Thing {
 	enum reason reason;
@@ -77,7 +87,7 @@ static void add_thing(Things *things, const Timeline *timeline, const PathWait *
 	free(name);
 }
 
-/* Without a path, all waits count that are not idle. */
+/* Returns all waits that count, which is for recordings without a path. */
 static PathWaits waits_of_threads(const Timeline *timeline)
 {
 	PathWaits waits = {};
@@ -89,7 +99,7 @@ static PathWaits waits_of_threads(const Timeline *timeline)
 			const Interval *interval = &thread->intervals.items[i];
 
 			if (interval->state != STATE_BLOCKED ||
-			    category_is_idle(reason_info[wait_reason(interval)].category))
+			    !waited_for_counts(timeline, interval))
 				continue;
 			*vec_push(&waits) =
 				(PathWait){t, i, interval_end(thread, i) - interval->start_ns};

@@ -14,6 +14,13 @@ void begin(Scenario *s, int length);
 
 /* Creates a thread of the process at one time, which gets a CPU at another. */
 void create(Scenario *s, int ms, uint32_t tid, uint32_t creator, int runs_ms);
+
+/*
+ * Finds the path that ends with the thread, and compares it with a drawing of which thread is on it
+ * in each millisecond: 'a' for thread 20, 'b' for 21, …; a capital letter if it ran.
+ */
+void expect_path(Scenario *s, uint32_t tid, const char *wanted);
+
 /* Fails the test if the line about the path does not contain the text. */
 void expect_line(const Scenario *s, const char *wanted);
 

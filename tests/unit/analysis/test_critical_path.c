@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A drawing shows which thread is on the path in each millisecond, 'a' for thread 20, 'b' for 21,
- * …; a capital letter if it ran.
- */
 #include "critical_path.h"
 #include "report_sections.h"
 #include <asm/unistd_64.h>
@@ -17,27 +13,6 @@
 #define S     0x1 /* TASK_INTERRUPTIBLE */
 #define D     0x2 /* TASK_UNINTERRUPTIBLE */
 #define PREAD 17
-
-static void expect_path(Scenario *s, uint32_t tid, const char *wanted)
-{
-	const Thread *path_track = &s->timeline->path.track;
-	char drawn[SCENARIO_LENGTH + 1] = {};
-
-	critical_path_find(s->timeline, critical_path_thread(s->timeline, tid + 1000));
-	check_thread(s->timeline, path_track);
-	memset(drawn, '.', s->length);
-	for (size_t i = 0; i < path_track->intervals.count; i++) {
-		const Thread *owner = interval_owner(s->timeline, path_track, i);
-		char letter = owner->tid - FIRST +
-			      (path_track->intervals.items[i].state == STATE_RUNNING ? 'A' : 'a');
-
-		for (int ms = 0; ms < s->length; ms++)
-			if (scenario_ns(ms) >= path_track->intervals.items[i].start_ns &&
-			    scenario_ns(ms) < interval_end(path_track, i))
-				drawn[ms] = letter;
-	}
-	assert_string_equal(drawn, wanted);
-}
 
 static void test_waits_for_a_thread(void **state)
 {
@@ -447,48 +422,6 @@ static void test_ended_from_outside(void **state)
 	scenario_free(&s);
 }
 
-/* What was computed while the request was in flight did not make the run longer. */
-static void test_waits_for_a_request(void **state)
-{
-	Scenario s;
-
-	(void)state;
-	begin(&s, 12);
-	s.next_out.fd_kind = 1;
-	out_call(at(&s, 5), 20, D, PREAD);
-	read_completes(at(&s, 8), 20, 3, 0);
-	wake_by_irq(at(&s, 8), 20);
-	in(at(&s, 9), 20, 0);
-	scenario_finish(&s);
-	expect_path(&s, 20, "AAAaaaaaaAAA");
-	assert_int_equal(s.timeline->path.track.ledger[STATE_BLOCKED], 5 * NSEC_PER_MSEC);
-	/* Asleep for it from 5 on: until then its own row says that it ran. */
-	assert_int_equal(s.timeline->path.track.reason_ledger[REASON_ON_DEVICE], 2 * NSEC_PER_MSEC);
-	assert_int_equal(s.timeline->path.track.intervals.items[1].reason, REASON_ON_DEVICE);
-	assert_int_equal(critical_path_stretch(&s.timeline->path.track, 1), 2);
-	assert_string_equal(critical_path_stretch_name(s.timeline, 1), "[on the device]");
-	assert_int_equal(critical_path_stretch(&s.timeline->path.track, 2), 5);
-	assert_string_equal(critical_path_stretch_name(s.timeline, 2), "born");
-	scenario_free(&s);
-}
-
-/* A worker submitted it for the thread while that slept already: before, nothing is known of it. */
-static void test_request_of_a_worker(void **state)
-{
-	Scenario s;
-
-	(void)state;
-	begin(&s, 12);
-	s.next_out.fd_kind = 1;
-	out_call(at(&s, 3), 20, D, PREAD);
-	read_completes(at(&s, 8), 20, 5, 0);
-	wake_by_irq(at(&s, 8), 20);
-	in(at(&s, 8), 20, 0);
-	scenario_finish(&s);
-	expect_path(&s, 20, "AAAaaaaaAAAA");
-	scenario_free(&s);
-}
-
 /* No thread has ended a sleep that lasts to the end. */
 static void test_asleep_at_the_end(void **state)
 {
@@ -658,9 +591,7 @@ int main(void)
 		cmocka_unit_test(test_back_through_many),
 		cmocka_unit_test(test_back_from_a_creator),
 		cmocka_unit_test(test_ended_from_outside),
-		cmocka_unit_test(test_waits_for_a_request),
 		cmocka_unit_test(test_over_processes),
-		cmocka_unit_test(test_request_of_a_worker),
 		cmocka_unit_test(test_asleep_at_the_end),
 		cmocka_unit_test(test_another_thread),
 		cmocka_unit_test(test_lost_on_the_way),

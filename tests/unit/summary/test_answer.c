@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "answer.h"
+#include "critical_path.h"
 #include "test_tools.h"
 #include "timeline_fixture.h"
 
@@ -70,6 +71,25 @@ static void test_parts(void **state)
 	timeline_free(t);
 }
 
+/* In a recording of the whole system a thread's waits for others are no part of the time. */
+static void test_whole_system(void **state)
+{
+	Timeline *t = make_timeline();
+	Frames *frames = frames_new();
+	Answer answer;
+
+	(void)state;
+	t->whole_system = true;
+	t->threads.items[1].intervals.items[0].reason = REASON_PIPE_READ;
+	answer = answer_make(t, frames, SIZE_MAX);
+	expect_part(&answer, 0, 65, "flusher (server)", "[fsync wait]");
+	expect_part(&answer, 1, 45, "worker (2 processes)", "running");
+	assert_int_equal(answer.all_ns, 165 * MS);
+	answer_free(&answer);
+	frames_free(frames);
+	timeline_free(t);
+}
+
 /* What is not shown is counted. */
 static void test_others(void **state)
 {
@@ -121,6 +141,30 @@ static void test_waited_for(void **state)
 	timeline_free(t);
 }
 
+/* What a wait on the path is for is known of the thread's own wait. */
+static void test_object_on_path(void **state)
+{
+	Timeline *t = make_timeline();
+	Frames *frames = frames_new();
+	uint32_t file = objects_reference(&t->objects, OBJECT_FILE, 1, 2, 3);
+	Answer answer;
+
+	(void)state;
+	free(t->objects.list.items[file].name);
+	t->objects.list.items[file].name = xstrdup("/var/lib/x.wal");
+	*vec_push(&t->threads.items[1].object_waits) =
+		(ObjectWait){t->threads.items[1].intervals.items[2].start_ns, file};
+	objects_find_alike(&t->objects);
+	critical_path_find(t, 1);
+	answer = answer_make(t, frames, 1);
+	assert_true(answer.is_path);
+	expect_part(&answer, 0, 95, "flusher (server)",
+		    "[fsync wait] of /var/lib/x.wal, 2 times of 47.500 ms");
+	answer_free(&answer);
+	frames_free(frames);
+	timeline_free(t);
+}
+
 static void test_nothing(void **state)
 {
 	Timeline *t = fixture_new(MS);
@@ -141,10 +185,9 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_others),
-		cmocka_unit_test(test_waited_for),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_parts),	       cmocka_unit_test(test_whole_system),
+		cmocka_unit_test(test_others),	       cmocka_unit_test(test_waited_for),
+		cmocka_unit_test(test_object_on_path), cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,22 @@ static void test_lines(void **state)
 	timeline_free(t);
 }
 
+/* A part that is small beside the largest has no line, nor has a wait for a CPU that is short. */
+static void test_small_parts(void **state)
+{
+	Timeline *t = make_timeline(0);
+
+	(void)state;
+	t->threads.items[0].intervals.items[1].start_ns -= 13 * MS;
+	t->threads.items[0].intervals.items[2].start_ns += 24 * MS;
+	t->threads.items[0].ledger[STATE_RUNNABLE] = MS;
+	check_contains(print_summary, t, " 97.0 %  97.000 ms  app: [disk read wait]\n");
+	check_contains(print_summary, t, "  2.0 %   2.000 ms  app: running\n");
+	check_lacks(print_summary, t, "runnable");
+	check_contains(print_summary, t, "\nCPUs: 4 % of 4 used\n");
+	timeline_free(t);
+}
+
 /* It has at most eight lines, whatever was recorded and lost. */
 static void test_length(void **state)
 {
@@ -102,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_small_parts),
 		cmocka_unit_test(test_length),
 		cmocka_unit_test(test_disagreement),
 	};
