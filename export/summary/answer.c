@@ -206,7 +206,7 @@ static char *objects_text(const Maker *maker, const Part *part)
 	object = &maker->timeline->objects.list.items[largest->object];
 	name = short_names_object(object);
 	if (largest->ns >= ANSWER_MOST * part->ns)
-		return xasprintf(" of %s", name);
+		return xasprintf(object->kind == OBJECT_FILE ? " of %s" : " for %s", name);
 	if (part->objects.count == 1)
 		return xstrdup("");
 	return xasprintf(" of %zu %s", part->objects.count,
@@ -251,10 +251,10 @@ static char *who_text(const Maker *maker, const Part *part)
 /* Returns whether the first part says the same: "[disk read wait] of …/data" */
 static bool is_said(const Answer *answer, const WaitedFor *waited)
 {
-	_cleanup_free_ char *text =
-		xasprintf("%s of %s", reason_info[waited->reason].leaf, waited->name);
+	const char *leaf = reason_info[waited->reason].leaf;
+	const char *what = answer->parts.count > 0 ? answer->parts.items[0].what : "";
 
-	return answer->parts.count > 0 && !strncmp(answer->parts.items[0].what, text, strlen(text));
+	return !strncmp(what, leaf, strlen(leaf)) && strstr(what, waited->name);
 }
 
 static void find_waited_for(Answer *answer, const Timeline *timeline)

@@ -142,17 +142,24 @@ static size_t name_length(const char *name)
 	return end;
 }
 
-/* Returns the program's file, which has its _start(), or its name. */
+/*
+ * Returns the program's file, whose _start() most of the time is under (the dynamic loader has one,
+ * too), or its name.
+ */
 static const char *program_of(const Maker *maker, const Part *part, const FunctionTimes *times)
 {
 	const Thread *thread = &maker->timeline->threads.items[part->thread];
+	const FunctionTime *start = NULL;
 
 	for (size_t i = 0; i < times->list.count; i++) {
-		uint32_t function = times->list.items[i].function;
+		const FunctionTime *time = &times->list.items[i];
 
-		if (!strcmp(functions_name(&maker->functions, function), "_start"))
-			return functions_library(&maker->functions, function);
+		if (!strcmp(functions_name(&maker->functions, time->function), "_start") &&
+		    (!start || time->ns > start->ns))
+			start = time;
 	}
+	if (start)
+		return functions_library(&maker->functions, start->function);
 	return maker->timeline->processes.items[thread->process].name;
 }
 

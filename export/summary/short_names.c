@@ -23,13 +23,17 @@ char *short_names_object(const Object *object)
 	_cleanup_free_ char *name = text_printable(object->name);
 	const char *slash = strrchr(name, '/'), *arrow = strstr(name, " → ");
 	const char *variable = strstr(name, ": ");
+	char *user = strstr(name, " (");
 	size_t length = strlen(name);
 
 	switch (object->kind) {
 	case OBJECT_FILE:
 		return slash && slash > name && length > SHORT_NAME ? xasprintf("…%s", slash)
 								    : xstrdup(name);
-	case OBJECT_SOCKET: /* the own port is a number that means nothing */
+	case OBJECT_SOCKET: /* the own port is a number that means nothing, nor does its only user
+			     */
+		if (user && name[length - 1] == ')' && !strstr(user, ", "))
+			*user = '\0';
 		return arrow ? xasprintf("%.*s%s", (int)strcspn(name, " "), name, arrow)
 			     : xstrdup(name);
 	case OBJECT_FUTEX: /* "0x4080 (prog: table_lock)" */

@@ -54,6 +54,17 @@ static bool ended(const Timeline *timeline, uint64_t *ret_ns)
 	return true;
 }
 
+/* Returns ", 3 idle" or, where no thread's end was waited for, ", idle for 97 % of their time". */
+static char *idle_text(const Timeline *timeline, const Answer *answer)
+{
+	uint64_t lifetime_ns = accounts_of(timeline).lifetime;
+
+	if (!answer->is_path && answer->idle_ns > 0)
+		return xasprintf(", idle for %.0f %% of their time",
+				 100.0 * answer->idle_ns / lifetime_ns);
+	return answer->idle_threads ? xasprintf(", %zu idle", answer->idle_threads) : xstrdup("");
+}
+
 /* Returns "took 9.017 s (28 threads, 3 idle); critical path of make -j4:". */
 static char *title(const Timeline *timeline, const Answer *answer)
 {
@@ -62,7 +73,7 @@ static char *title(const Timeline *timeline, const Answer *answer)
 	bool has_ended = ended(timeline, &ns);
 
 	threads = counted(timeline->threads.count, "thread", "threads");
-	idle = answer->idle_threads ? xasprintf(", %zu idle", answer->idle_threads) : xstrdup("");
+	idle = idle_text(timeline, answer);
 	return xasprintf("%s %s (%s%s); %s of %s:", has_ended ? "took" : "recorded", DURATION(ns),
 			 threads, idle,
 			 answer->is_path	  ? "critical path"
@@ -107,7 +118,7 @@ static char *wanted_text(const Timeline *timeline, uint64_t runnable_ns)
 	return xasprintf("up to %s wanted one, and waited %s", wanted, DURATION(runnable_ns));
 }
 
-/* Returns "CPUs: 53 % of 2 used; up to 5 threads wanted one, and waited 1.338 s". */
+/* Returns "CPUs: used 53 % of 2; up to 5 threads wanted one, and waited 1.338 s". */
 static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
 {
 	uint64_t cpus = 0, window_ns = timeline->end_ns - timeline->start_ns;
@@ -116,7 +127,7 @@ static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
 	double steal_share;
 
 	if (timeline_meta_number(timeline, "cpus", &cpus) && cpus > 0 && window_ns > 0)
-		share = xasprintf("%.0f %% of %lu used",
+		share = xasprintf("used %.0f %% of %lu",
 				  100.0 * accounts->ledger[STATE_RUNNING] / cpus / window_ns,
 				  (unsigned long)cpus);
 	if (throttled > REMARK_SHARE * (accounts->ledger[STATE_RUNNING] + throttled))

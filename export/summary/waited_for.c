@@ -9,9 +9,10 @@ bool waited_for_counts(const Timeline *timeline, const Interval *interval)
 {
 	enum category category = reason_info[wait_reason(interval)].category;
 
-	if (interval->state != STATE_BLOCKED || timeline->path.track.intervals.count > 0 ||
-	    !timeline->whole_system)
+	if (timeline->path.track.intervals.count > 0)
 		return !category_is_idle(category);
+	if (interval->state != STATE_BLOCKED || !timeline->whole_system)
+		return interval->state != STATE_UNKNOWN && !category_is_idle(category);
 	return category == CATEGORY_DISK || category == CATEGORY_FAULT || category == CATEGORY_LOCK;
 }
 

@@ -18,9 +18,10 @@ typedef struct WaitedFor {
 WaitedFor waited_for_find(const Timeline *timeline);
 
 /*
- * Returns whether an interval of a thread counts. Idle waits never do. In a recording of the whole
- * system most threads are asleep until another one has work for them, which is recorded itself:
- * only waits for disks, pages and locks count.
+ * Returns whether an interval of a thread counts. Idle waits never do. Without a path
+ * unknown time does not: no thread waited for it. In a recording of the whole system most threads
+ * are asleep until another one has work for them, which is recorded itself: only waits for disks,
+ * pages and locks count.
  */
 bool waited_for_counts(const Timeline *timeline, const Interval *interval);
 

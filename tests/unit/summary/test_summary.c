@@ -50,7 +50,8 @@ static void test_lines(void **state)
 	check_contains(print_summary, t, " 25.0 %  25.000 ms  app: [runnable: woken]\n");
 	check_contains(print_summary, t, " 15.0 %  15.000 ms  app: running\n");
 	check_contains(print_summary, t,
-		       "CPUs: 4 % of 4 used; up to 1 thread wanted one, and waited 25.000 ms\n");
+		       "CPUs: used 4 % of 4; up to 1 thread wanted one, and "
+		       "waited 25.000 ms\n");
 	check_contains(print_summary, t,
 		       "next: wallprof open dir/out.json.gz · wallprof report dir/out.capture\n");
 	check_lacks(print_summary, t, "lost");
@@ -71,7 +72,7 @@ static void test_small_parts(void **state)
 	check_contains(print_summary, t, " 97.0 %  97.000 ms  app: [disk read wait]\n");
 	check_contains(print_summary, t, "  2.0 %   2.000 ms  app: running\n");
 	check_lacks(print_summary, t, "runnable");
-	check_contains(print_summary, t, "\nCPUs: 4 % of 4 used\n");
+	check_contains(print_summary, t, "\nCPUs: used 4 % of 4\n");
 	timeline_free(t);
 }
 
