@@ -6,6 +6,12 @@
 /* CPUs have rows besides those of the threads: this fraction of them. */
 #define CPU_ROWS_PART 4
 
+/*
+ * The viewer shows a process's type in the row's tooltip, and puts processes of this type first; it
+ * orders the others by their numbers of rows.
+ */
+#define PARENT_PROCESS "default"
+
 /* Writes a time, or null for an event outside of the window. */
 static void key_time(Profile *profile, const char *key, bool known, uint64_t ns)
 {
@@ -28,7 +34,7 @@ static void write_thread(Profile *profile, const Track *track)
 	track_json_pid(json, track->pid);
 	json_key(json, "tid");
 	track_json_tid(json, track->tid);
-	json_key_string(json, "processType", "default");
+	json_key_string(json, "processType", track->is_path ? PARENT_PROCESS : track->process_name);
 	key_time(profile, "processStartupTime", true, track->process_start_ns);
 	key_time(profile, "processShutdownTime", track->process_ended, track->process_end_ns);
 	key_time(profile, "registerTime", true, track->start_ns);
@@ -76,12 +82,16 @@ int firefox_write(Output *out, const Timeline *timeline, Frames *frames,
 	tracks_init(&profile.tracks, timeline);
 	row_plan_init(&profile.rows, timeline, ROW_STEP_NS);
 	profile.rows.hidden = options->hidden;
+	profile.rows.path_roots = profile_path_roots(&profile);
 	sample_rows_fit(&profile.rows, profile.tables, row_budget);
 	cpu_plan_fit(&profile.cpus, timeline, row_budget / CPU_ROWS_PART);
 	marker_plan_fit(&profile.markers, timeline,
 			options->marker_budget ? options->marker_budget : FIREFOX_MARKER_BUDGET);
+	profile_plan_order(&profile, row_budget);
 	write_profile(&profile);
 	track_rows_free(&profile.track_rows);
+	free(profile.rows.path_roots);
+	free(profile.order_rows);
 	row_plan_free(&profile.rows);
 	tracks_free(&profile.tracks);
 	stack_table_free(profile.tables);

@@ -14,6 +14,7 @@ typedef struct MarkerPlan {
 	uint64_t threshold_ns, fault_threshold_ns, request_threshold_ns;
 	uint64_t shown, hidden; /* waits and unknown intervals */
 	uint64_t hidden_faults, hidden_requests;
+	uint64_t run_threshold_ns, hidden_runs; /* of tasks on CPUs */
 } MarkerPlan;
 
 /*
@@ -39,14 +40,29 @@ typedef struct Profile {
 	CpuPlan cpus;
 	TrackRows track_rows; /* of the track that is being written; its memory is reused */
 	MarkerPlan markers;
+	uint64_t *order_rows; /* of each track: further rows, see firefox_order.c */
 } Profile;
 
 /* firefox_meta.c writes the member "meta". */
 void profile_write_meta(Profile *profile);
 
 /* firefox_samples.c writes the member "samples" of a track. */
+
+/*
+ * Returns RowPlan::path_roots: on the path, stacks are put below the name of their process, and of
+ * their thread if it is not the main one. The call tree of the path begins with what was on it.
+ */
+uint32_t *profile_path_roots(const Profile *profile);
 void track_rows_free(TrackRows *rows);
+/* Replaces Profile::track_rows by the rows of the track. */
+void profile_make_rows(Profile *profile, const Track *track);
 void profile_write_samples(Profile *profile, const Track *track);
+
+/* The member of a marker's data that has its colour. */
+#define FIREFOX_COLOR_KEY "color"
+
+/* firefox_order.c sets Profile::order_rows. */
+void profile_plan_order(Profile *profile, uint64_t row_budget);
 
 /* firefox_markers.c writes the markers' schemas, and the member "markers" of a track. */
 void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget);

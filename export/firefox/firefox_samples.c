@@ -37,16 +37,18 @@ static void add_gap(Adding *adding, StackTable *tables, uint64_t from_ns, uint64
 	add_row(adding, &row);
 }
 
-/* Replaces the content of rows by those of a track: a CPU, or threads one after the other. */
-static void make_rows(TrackRows *rows, StackTable *tables, const RowPlan *plan, const CpuPlan *cpus,
-		      const Track *track, bool with_cpu_use)
+/* A track is a CPU, or threads one after the other. */
+void profile_make_rows(Profile *profile, const Track *track)
 {
+	TrackRows *rows = &profile->track_rows;
+	StackTable *tables = profile->tables;
+	const RowPlan *plan = &profile->rows;
 	const Timeline *timeline = tables->timeline;
-	Adding adding = {.rows = rows, .with_cpu_use = with_cpu_use};
+	Adding adding = {.rows = rows, .with_cpu_use = profile->cpu_graph};
 
 	rows->stacks.count = rows->ns.count = rows->weight_ns.count = rows->running_ns.count = 0;
 	if (track->cpu != CPU_NONE)
-		cpu_rows_walk(tables, cpus, track->cpu, add_row, &adding);
+		cpu_rows_walk(tables, &profile->cpus, track->cpu, add_row, &adding);
 	for (size_t i = 0; i < track->threads.count; i++) {
 		uint32_t thread = track->threads.items[i];
 
@@ -58,6 +60,72 @@ static void make_rows(TrackRows *rows, StackTable *tables, const RowPlan *plan, 
 		if (!(plan->hidden >> STATE_RUNNING & 1))
 			adding.base_running_ns += plan->tick_ends[thread].running_ns;
 	}
+}
+
+/*
+ * Repeats the last row that is not idle, without its weight: between two rows of one time, a row
+ * has no width.
+ */
+static void repeat_row(TrackRows *rows, const StackTable *tables, uint64_t times)
+{
+	size_t at = rows->stacks.count, tail;
+
+	while (at > 0 &&
+	       stack_table_leaf_category(tables, rows->stacks.items[at - 1]) == CATEGORY_IDLE)
+		at--;
+	if (at == 0 || times == 0)
+		return;
+	tail = rows->stacks.count - at;
+	for (uint64_t i = 0; i < times; i++) {
+		*vec_push(&rows->stacks) = 0;
+		*vec_push(&rows->ns) = 0;
+		*vec_push(&rows->weight_ns) = 0;
+	}
+	memmove(&rows->stacks.items[at + times], &rows->stacks.items[at],
+		tail * sizeof(*rows->stacks.items));
+	memmove(&rows->ns.items[at + times], &rows->ns.items[at], tail * sizeof(*rows->ns.items));
+	memmove(&rows->weight_ns.items[at + times], &rows->weight_ns.items[at],
+		tail * sizeof(*rows->weight_ns.items));
+	for (uint64_t i = 0; i < times; i++) {
+		rows->stacks.items[at + i] = rows->stacks.items[at - 1];
+		rows->ns.items[at + i] = rows->ns.items[at - 1];
+		rows->weight_ns.items[at + i] = 0;
+	}
+}
+
+static uint32_t path_root(const Profile *profile, const Track *track, const Thread *thread)
+{
+	const Process *process = &profile->timeline->processes.items[thread->process];
+	uint32_t root = stack_table_named_stack(profile->tables, UINT32_MAX, process->label,
+						CATEGORY_OTHER);
+
+	if (thread->is_main)
+		return root;
+	return stack_table_named_stack(profile->tables, root,
+				       track->is_lane ? thread->name : track->name, CATEGORY_OTHER);
+}
+
+uint32_t *profile_path_roots(const Profile *profile)
+{
+	const Timeline *timeline = profile->timeline;
+	const Thread *path = &timeline->path.track;
+	uint32_t *roots = xcalloc(timeline->threads.count + 1, sizeof(*roots));
+	_cleanup_free_ bool *is_owner = xcalloc(timeline->threads.count + 1, sizeof(*is_owner));
+
+	for (size_t i = 0; i < path->intervals.count; i++)
+		is_owner[path->owners.items[i]] = true;
+	for (size_t i = 0; i < profile->tracks.list.count; i++) {
+		const Track *track = &profile->tracks.list.items[i];
+
+		for (size_t k = 0; k < track->threads.count && !track->is_path; k++) {
+			uint32_t number = track->threads.items[k];
+
+			if (is_owner[number])
+				roots[number] =
+					path_root(profile, track, &timeline->threads.items[number]);
+		}
+	}
+	return roots;
 }
 
 void track_rows_free(TrackRows *rows)
@@ -99,7 +167,8 @@ void profile_write_samples(Profile *profile, const Track *track)
 	TrackRows *rows = &profile->track_rows;
 	Json *json = &profile->json;
 
-	make_rows(rows, profile->tables, &profile->rows, &profile->cpus, track, profile->cpu_graph);
+	profile_make_rows(profile, track);
+	repeat_row(rows, profile->tables, profile->order_rows[track - profile->tracks.list.items]);
 	json_key_object(json, "samples");
 	json_key_array(json, "stack");
 	for (size_t i = 0; i < rows->stacks.count; i++)

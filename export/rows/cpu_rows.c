@@ -62,10 +62,10 @@ static uint32_t stack_of(CpuWalk *walk, uint32_t number)
 						CATEGORY_UNKNOWN);
 	task = &walk->timeline->tasks.items[number];
 	category = task->kernel ? CATEGORY_KERNEL : CATEGORY_USER;
-	stack = stack_table_pseudo_stack(walk->tables, UINT32_MAX,
-					 process_text(walk->timeline, task), category);
+	stack = stack_table_named_stack(walk->tables, UINT32_MAX,
+					process_text(walk->timeline, task), category);
 	leaf = xasprintf("%s (%u)", name, task->ns_tid ? task->ns_tid : task->tid);
-	return stack_table_pseudo_stack(walk->tables, stack, leaf, category);
+	return stack_table_named_stack(walk->tables, stack, leaf, category);
 }
 
 static void show(CpuWalk *walk, uint32_t task, uint64_t ns, uint64_t weight_ns)

@@ -21,6 +21,11 @@ typedef struct RowPlan {
 	uint64_t folded, folded_ns; /* intervals */
 	uint32_t hidden;	    /* states (1 << enum thread_state) with no weight */
 	TickEnd *tick_ends;	    /* of each thread */
+	/*
+	 * Of each thread: the stack that its stacks on the critical path are put below
+	 * (UINT32_MAX: none). NULL: the path's stacks are those of the threads. The caller owns it.
+	 */
+	uint32_t *path_roots;
 } RowPlan;
 
 /* step_ns 0: a wait has only the rows at its ends. */

@@ -57,6 +57,8 @@ typedef struct Walk {
 	RowVisitor visit;
 	void *user;
 	bool with_stacks;
+	uint32_t root; /* the stack that those of the current interval are put below, or UINT32_MAX
+			*/
 	uint64_t last_ns;
 	uint64_t running_ns;	   /* before the current interval or piece */
 	uint64_t tick_running_ns;  /* at the last tick shown */
@@ -93,7 +95,26 @@ static StackRef switch_out_stack(const Walk *walk, size_t i)
 
 static uint32_t stack_of(Walk *walk, const StackRef *ref)
 {
-	return walk->with_stacks ? stack_table_stack(walk->tables, ref) : 0;
+	if (!walk->with_stacks)
+		return 0;
+	return stack_table_below(walk->tables, walk->root, stack_table_stack(walk->tables, ref));
+}
+
+/* Returns the stack that those of interval i are put below: on the path, its thread and state. */
+static uint32_t root_of(const Walk *walk, size_t i)
+{
+	const Thread *path = &walk->timeline->path.track;
+	const Interval *interval = &walk->thread->intervals.items[i];
+	enum category category;
+	uint32_t root;
+
+	if (!walk->plan->path_roots || walk->thread != path)
+		return UINT32_MAX;
+	root = walk->plan->path_roots[path->owners.items[i]];
+	if (interval->state == STATE_RUNNING)
+		return stack_table_named_stack(walk->tables, root, "Running", CATEGORY_USER);
+	category = reason_info[wait_reason(interval)].category;
+	return stack_table_named_stack(walk->tables, root, category_info[category].name, category);
 }
 
 static uint32_t recording_stack(Walk *walk)
@@ -558,6 +579,7 @@ void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, 
 		.visit = visit,
 		.user = user,
 		.with_stacks = with_stacks || plan->fold_ns > 0,
+		.root = UINT32_MAX,
 	};
 
 	begin_folds(&walk);
@@ -566,6 +588,7 @@ void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, 
 
 		if (interval_end(walk.thread, i) <= interval->start_ns)
 			continue;
+		walk.root = root_of(&walk, i);
 		if (plan->hidden >> interval->state & 1)
 			walk_hidden(&walk, i);
 		else if (interval->state == STATE_RUNNING)

@@ -3,7 +3,6 @@
 
 #define VISIBLE_COUNT 12
 #define CPUS_VISIBLE  16 /* with more CPUs than that, none is visible at first */
-#define ID_TEXT_SIZE  40
 
 /*
  * The rules for processes that share lanes: they live for less than this part of the window, and
@@ -99,36 +98,6 @@ static TrackId make_id(Map *reuses, uint32_t ns_number, uint32_t number)
 	id.reuse = reuse == MAP_NONE ? 0 : reuse + 1;
 	map_set(reuses, key, id.reuse);
 	return id;
-}
-
-static void id_text(char text[ID_TEXT_SIZE], TrackId id)
-{
-	char *p = text;
-
-	if (id.host)
-		p = stpcpy(p, "host ");
-	p = json_format_u64(p, id.number);
-	if (id.reuse > 0) {
-		*p++ = '.';
-		p = json_format_u64(p, id.reuse);
-	}
-	*p = '\0';
-}
-
-void track_json_pid(Json *json, TrackId id)
-{
-	char text[ID_TEXT_SIZE];
-
-	id_text(text, id);
-	json_put_string(json, text);
-}
-
-void track_json_tid(Json *json, TrackId id)
-{
-	if (id.host || id.reuse > 0)
-		track_json_pid(json, id);
-	else
-		json_u64(json, id.number);
 }
 
 static TrackId *make_tids(const Timeline *timeline)
@@ -428,7 +397,7 @@ static void add_lanes(Tracks *tracks, const Timeline *timeline, const uint64_t *
 		uint32_t lane = free_lane(tracks, first, timeline->threads.items[thread].start_ns);
 
 		if (lane == TRACK_NONE)
-			add_track(tracks, timeline, path_ns, thread, pid);
+			add_track(tracks, timeline, path_ns, thread, pid)->pid.others = true;
 		else
 			track_add_thread(&tracks->list.items[lane], timeline, path_ns, thread);
 	}
@@ -438,11 +407,8 @@ static void add_lanes(Tracks *tracks, const Timeline *timeline, const uint64_t *
 	tracks->laned_processes += group->processes.count;
 }
 
-/*
- * Ids that no process has: "0" is System's, and its reuses are the devices', the path's and the
- * CPUs'.
- */
-#define PATH_PID_REUSE 2
+/* The viewer shows the PID of a main thread, but not "0": the path is the first row. */
+#define PATH_PID 0
 
 static void add_path(Tracks *tracks, const Timeline *timeline)
 {
@@ -455,8 +421,8 @@ static void add_path(Tracks *tracks, const Timeline *timeline)
 	*track = (Track){
 		.name = xstrdup(path->name),
 		.process_name = xstrdup("Critical path"),
-		.pid = {.reuse = PATH_PID_REUSE},
-		.tid = {.host = true},
+		.pid = {.number = PATH_PID},
+		.tid = {.word = "critical path"},
 		.is_main = true,
 		.is_path = true,
 		.device = DEVICE_NONE,
@@ -469,63 +435,62 @@ static void add_path(Tracks *tracks, const Timeline *timeline)
 	*vec_push(&track->threads) = timeline->threads.count;
 }
 
-#define CPUS_PID_REUSE 3
+/*
+ * The CPUs, the devices and the system are no processes: their ids are words, and none of their
+ * tracks is a main one, so that the viewer shows a title above them and no PID.
+ */
 
 static void add_cpus(Tracks *tracks, const Timeline *timeline)
 {
-	bool first = true;
-
 	for (size_t i = 0; i < timeline->cpus.count; i++) {
 		if (timeline->cpus.items[i].runs.count == 0)
 			continue;
+		char *name = xasprintf("CPU %zu", i);
+
 		*vec_push(&tracks->list) = (Track){
-			.name = xasprintf("CPU %zu", i),
+			.name = name,
 			.process_name = xstrdup("CPUs"),
-			.pid = {.reuse = CPUS_PID_REUSE},
-			.tid = {.host = true, .reuse = i + 1},
-			.is_main = first,
+			.pid = {.word = "CPUs"},
+			.tid = {.word = name},
 			.device = DEVICE_NONE,
 			.cpu = i,
 			.start_ns = timeline->start_ns,
 			.end_ns = timeline->end_ns,
 			.process_start_ns = timeline->start_ns,
 		};
-		first = false;
 	}
 }
 
-/* Ids that no process has: "0" is System's. */
 static void add_devices(Tracks *tracks, const Timeline *timeline)
 {
-	bool first = true;
-
 	for (size_t i = 0; i < timeline->requests.devices.count; i++) {
 		const BlockDevice *device = &timeline->requests.devices.items[i];
 
 		if (device->requests.count == 0)
 			continue;
+		char *name = request_device_text(&timeline->requests, device->number);
+
 		*vec_push(&tracks->list) = (Track){
-			.name = request_device_text(&timeline->requests, device->number),
+			.name = name,
 			.process_name = xstrdup("Block devices"),
-			.pid = {.reuse = 1},
-			.tid = {.reuse = i + 1},
-			.is_main = first,
+			.pid = {.word = "Block devices"},
+			.tid = {.word = name},
 			.device = i,
 			.cpu = CPU_NONE,
 			.start_ns = timeline->start_ns,
 			.end_ns = timeline->end_ns,
 			.process_start_ns = timeline->start_ns,
 		};
-		first = false;
 	}
 }
 
 static void add_system(Tracks *tracks, const Timeline *timeline)
 {
 	*vec_push(&tracks->list) = (Track){
-		.name = xstrdup("System"),
+		.name = xstrdup("lost events"),
 		.process_name = xstrdup("System"),
-		.is_main = true,
+		.pid = {.word = "System"},
+		.tid = {.word = "System"},
 		.is_system = true,
 		.device = DEVICE_NONE,
 		.cpu = CPU_NONE,
@@ -570,12 +535,12 @@ static bool is_shown_always(const Track *track, const Timeline *timeline)
 }
 
 /*
- * The critical path says what the run waited for. With one thread, it is that thread. If nothing
- * ran, the first thread is that of the command.
+ * The critical path says what the run waited for, also if there is only one thread: its call tree
+ * begins with the states. If nothing ran, the first thread is that of the command.
  */
-static uint32_t first_selected(const Tracks *tracks, const Timeline *timeline, uint32_t best)
+static uint32_t first_selected(const Tracks *tracks, uint32_t best)
 {
-	if (tracks->list.items[0].is_path && timeline->threads.count > 1)
+	if (tracks->list.items[0].is_path)
 		return 0;
 	if (best != TRACK_NONE)
 		return best;
@@ -590,7 +555,7 @@ static void choose_visible(Tracks *tracks, const Timeline *timeline)
 		uint32_t best = best_track(tracks, shown);
 
 		if (i == 0)
-			tracks->selected = first_selected(tracks, timeline, best);
+			tracks->selected = first_selected(tracks, best);
 		if (best == TRACK_NONE)
 			break;
 		shown[best] = true;
@@ -631,6 +596,7 @@ void tracks_init(Tracks *tracks, const Timeline *timeline)
 	add_cpus(tracks, timeline);
 	add_devices(tracks, timeline);
 	add_system(tracks, timeline);
+	track_tell_apart(tracks);
 	choose_visible(tracks, timeline);
 }
 

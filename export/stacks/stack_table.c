@@ -222,10 +222,10 @@ static uint32_t frame_row(StackTable *tables, uint32_t index, uint32_t outer)
 	return tables->frame_of.items[index];
 }
 
-static uint32_t pseudo_row(StackTable *tables, const char *name, enum category category)
+static uint32_t name_row(StackTable *tables, const char *name, uint32_t resource,
+			 enum category category)
 {
-	uint32_t func =
-		func_row(tables, stack_table_string(tables, name), state_resource(tables), NONE);
+	uint32_t func = func_row(tables, stack_table_string(tables, name), resource, NONE);
 	bool is_new;
 	uint32_t number = map_number(&tables->pseudo_index, pair(func, category), &is_new);
 
@@ -235,6 +235,11 @@ static uint32_t pseudo_row(StackTable *tables, const char *name, enum category c
 		*vec_push(&tables->pseudo_rows) = tables->frame_rows.count - 1;
 	}
 	return tables->pseudo_rows.items[number];
+}
+
+static uint32_t pseudo_row(StackTable *tables, const char *name, enum category category)
+{
+	return name_row(tables, name, state_resource(tables), category);
 }
 
 static uint32_t push_stack(StackTable *tables, uint32_t prefix, uint32_t frame)
@@ -251,6 +256,28 @@ uint32_t stack_table_pseudo_stack(StackTable *tables, uint32_t prefix, const cha
 				  enum category category)
 {
 	return push_stack(tables, prefix, pseudo_row(tables, name, category));
+}
+
+uint32_t stack_table_named_stack(StackTable *tables, uint32_t prefix, const char *name,
+				 enum category category)
+{
+	return push_stack(tables, prefix, name_row(tables, name, NONE, category));
+}
+
+uint32_t stack_table_below(StackTable *tables, uint32_t root, uint32_t stack)
+{
+	uint32_t below;
+	StackRow row;
+
+	if (root == NONE || stack == NONE)
+		return stack == NONE ? root : stack;
+	below = map_get(&tables->below_index, pair(root, stack));
+	if (below != MAP_NONE)
+		return below;
+	row = tables->stacks.items[stack];
+	below = push_stack(tables, stack_table_below(tables, root, row.prefix), row.frame);
+	map_set(&tables->below_index, pair(root, stack), below);
+	return below;
 }
 
 /*
@@ -404,6 +431,7 @@ void stack_table_free(StackTable *tables)
 	map_free(&tables->pseudo_index);
 	vec_free(&tables->pseudo_rows);
 	map_free(&tables->stack_index);
+	map_free(&tables->below_index);
 	vec_free(&tables->stacks);
 	map_free(&tables->cache_index);
 	vec_free(&tables->cache);

@@ -103,6 +103,7 @@ typedef struct StackTable {
 	VEC(uint32_t) pseudo_rows; /* -> frame_rows */
 	Map stack_index;	   /* (prefix, frame) -> stacks */
 	VEC(StackRow) stacks;
+	Map below_index; /* (root, stack) -> stack */
 	Map cache_index; /* hash of StackKey -> first of cache */
 	VEC(CacheEntry) cache;
 } StackTable;
@@ -121,6 +122,11 @@ uint32_t stack_table_stack(StackTable *tables, const StackRef *ref);
  */
 uint32_t stack_table_pseudo_stack(StackTable *tables, uint32_t prefix, const char *name,
 				  enum category category);
+/* The same for the name of a process or a thread: the viewer shows no library beside it. */
+uint32_t stack_table_named_stack(StackTable *tables, uint32_t prefix, const char *name,
+				 enum category category);
+/* Returns the stack that has the frames of `root` (UINT32_MAX: none) below those of `stack`. */
+uint32_t stack_table_below(StackTable *tables, uint32_t root, uint32_t stack);
 /* Returns the stack without its leaf; UINT32_MAX if the leaf was its root. */
 uint32_t stack_table_stack_prefix(const StackTable *tables, uint32_t stack);
 

@@ -164,6 +164,8 @@ class Thread:
         # The main thread's row has what tells the process from others of its name.
         if str(self.tid) == self.pid and " ×" not in self.row:
             self.name = self.process
+        # Threads that share a name have their TIDs in their rows.
+        self.name = self.name.removesuffix(f" ({self.tid})")
         self._strings = profile.table(data, "stringArray")
         self._read_samples(data["samples"])
 

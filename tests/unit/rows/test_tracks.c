@@ -27,7 +27,8 @@ static void test_order_and_first_screen(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(tids); i++)
 		assert_string_equal(node_get(thread_at(&profile, i), "tid")->text, tids[i]);
 	size_t last = thread_count(&profile) - 1;
-	assert_string_equal(node_string(node_get(thread_at(&profile, last), "pid")), "0");
+	assert_string_equal(node_string(node_get(thread_at(&profile, last), "pid")), "System");
+	assert_int_equal(node_get(thread_at(&profile, last), "isMainThread")->type, 'f');
 	assert_int_equal(sample_count(thread_at(&profile, last)), 0);
 	const Node *visible = node_get(profile.meta, "initialVisibleThreads");
 	/* The command, the thread that ran, and the system. */
@@ -49,6 +50,27 @@ static void add_path_part(Timeline *t, uint32_t thread, uint64_t start, uint64_t
 	*vec_push(&t->path.track.intervals) = part;
 	*vec_push(&t->path.track.owners) = thread;
 	t->path.track.end_ns = FIXTURE_START + end;
+}
+
+/* Checks the functions of a thread's sample, from the root on. */
+static void expect_stack(const Profile *profile, const Node *thread, size_t sample,
+			 const char *const *names, size_t count)
+{
+	const Node *prefixes = profile_table(profile, "stackTable", "prefix");
+	const Node *frames = profile_table(profile, "stackTable", "frame");
+	const Node *funcs = profile_table(profile, "frameTable", "func");
+	const Node *texts = profile_table(profile, "funcTable", "name");
+	const Node *stack = node_at(node_get(node_get(thread, "samples"), "stack"), sample);
+
+	for (size_t i = count; i-- > 0; stack = node_at(prefixes, node_int(stack))) {
+		long long frame, func;
+
+		assert_int_equal(stack->type, '0');
+		frame = node_int(node_at(frames, node_int(stack)));
+		func = node_int(node_at(funcs, frame));
+		assert_string_equal(string_at(profile, texts, func), names[i]);
+	}
+	assert_int_not_equal(stack->type, '0');
 }
 
 /*
@@ -82,14 +104,108 @@ static void test_critical_path(void **state)
 	Profile profile = make_profile(t, NULL);
 	assert_string_equal(node_string(node_get(thread_at(&profile, 0), "processName")),
 			    "Critical path");
-	for (size_t i = 0; i < ARRAY_LEN(pids); i++)
-		assert_string_equal(node_string(node_get(thread_at(&profile, i + 1), "pid")),
-				    pids[i]);
+	/* The viewer shows any PID but this one, and puts this type of process first. */
+	assert_string_equal(node_string(node_get(thread_at(&profile, 0), "pid")), "0");
+	assert_string_equal(node_string(node_get(thread_at(&profile, 0), "processType")),
+			    "default");
+	for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
+		const Node *row = thread_at(&profile, i + 1);
+
+		assert_string_equal(node_string(node_get(row, "pid")), pids[i]);
+		assert_string_not_equal(node_string(node_get(row, "processType")), "default");
+	}
+	/* Its call tree begins with the process and the state. */
+	const Node *path = thread_at(&profile, 0);
+	expect_stack(&profile, path, 0, (const char *[]){"brief", "Sleep (timer)", "[sleep]"}, 3);
+	expect_stack(&profile, path, sample_count(path) - 1,
+		     (const char *[]){"busy", "Running", "[no stack]"}, 3);
 	const Node *selected = node_get(profile.meta, "initialSelectedThreads");
 	const Node *visible = node_get(profile.meta, "initialVisibleThreads");
 	assert_int_equal(selected->count, 1);
 	assert_int_equal(node_int(node_at(selected, 0)), 0);
 	assert_int_equal(visible->count, 6);
+	profile_done(&profile, t);
+}
+
+/* The rows of a main thread that the viewer counts to order the processes. */
+static size_t busy_rows(const Profile *profile, size_t thread)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sample_count(thread_at(profile, thread)); i++)
+		count +=
+			sample_at(profile, thread_at(profile, thread), i).category != CATEGORY_IDLE;
+	return count;
+}
+
+/*
+ * The viewer orders processes by the number of these rows. Those above have as many as any visible
+ * one below, unless that would take more than a part of the budget.
+ */
+static void test_rows_keep_the_order(void **state)
+{
+	Timeline *t = fixture_new(1000 * MS);
+	static const uint64_t budgets[] = {0, 2000};
+
+	(void)state;
+	t->command_thread = 0;
+	fixture_simple_thread(t, fixture_process(t, 10, "command", 0, 1000 * MS), 10, "command",
+			      STATE_BLOCKED, REASON_CHILD);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t process = fixture_process(t, 20 + i, "other", 0, 1000 * MS);
+		uint32_t thread = fixture_thread(t, process, 20 + i, "other", 0, 1000 * MS);
+
+		/* The first one runs for the longest time, and has the fewest rows. */
+		for (uint64_t ms = 0; ms < 1000; ms += 40 - i * 10) {
+			fixture_interval(t, thread, ms * MS, STATE_RUNNING, REASON_NONE);
+			fixture_interval(t, thread, ms * MS + (9 - i) * MS, STATE_BLOCKED,
+					 REASON_PIPE_READ);
+		}
+		fixture_interval(t, thread, 999 * MS, STATE_BLOCKED, REASON_IDLE_POLL);
+	}
+	fixture_finish(t);
+	for (size_t b = 0; b < ARRAY_LEN(budgets); b++) {
+		FirefoxOptions options = {.row_budget = budgets[b]};
+		Profile profile = make_profile(t, &options);
+		bool ordered = true;
+
+		for (size_t i = 1; i < 4; i++)
+			ordered &= busy_rows(&profile, i - 1) >= busy_rows(&profile, i);
+		assert_int_equal(ordered, b == 0);
+		for (size_t i = 0; i < 4; i++)
+			assert_int_equal(
+				distance(sum_weights(&profile, thread_at(&profile, i))
+							 .states[STATE_BLOCKED] +
+						 sum_weights(&profile, thread_at(&profile, i))
+							 .states[STATE_RUNNING],
+					 1000 * MS),
+				0);
+		profile_free(&profile);
+	}
+	timeline_free(t);
+}
+
+/* Two rows never read the same: threads of one name have their TIDs, main threads their PIDs. */
+static void test_names_that_repeat(void **state)
+{
+	static const char *const names[] = {"worker (12)", "only", "server", "worker",
+					    "worker (13)"};
+	static const char *const tids[] = {"12", "14", "10", "20", "13"};
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t server = fixture_process(t, 10, "server", 0, 100 * MS);
+	uint32_t worker = fixture_process(t, 20, "worker", 0, 100 * MS);
+
+	(void)state;
+	fixture_simple_thread(t, server, 10, "server", STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, server, 12, "worker", STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, server, 13, "worker", STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, server, 14, "only", STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, worker, 20, "worker", STATE_RUNNING, REASON_NONE);
+	fixture_finish(t);
+	Profile profile = make_profile(t, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		assert_string_equal(node_string(node_get(find_thread(&profile, tids[i]), "name")),
+				    names[i]);
 	profile_done(&profile, t);
 }
 
@@ -138,6 +254,8 @@ static void test_cpus(void **state)
 		assert_int_equal(thread_count(&profile), 1 + count + 1);
 		assert_string_equal(node_string(node_get(thread_at(&profile, 1), "name")), "CPU 0");
 		assert_int_equal(sample_count(thread_at(&profile, 1)), 4);
+		/* Without a main thread the viewer shows no PID. */
+		assert_int_equal(node_get(thread_at(&profile, 1), "isMainThread")->type, 'f');
 		assert_int_equal(visible->count, 1 + (count > 16 ? 0 : count) + 1);
 		profile_done(&profile, t);
 	}
@@ -187,7 +305,7 @@ static void test_short_processes_share_lanes(void **state)
 	find_thread(&profile, "61");
 	assert_string_equal(node_string(node_get(first, "processName")), "cc1 ×4");
 	assert_string_equal(node_string(node_get(first, "name")), "cc1 ×4");
-	assert_string_equal(node_string(node_get(second, "pid")), "50");
+	assert_string_equal(node_string(node_get(second, "pid")), "50, …");
 	assert_int_equal(node_get(second, "isMainThread")->type, 'f');
 	assert_int_equal(sum_weights(&profile, first).states[STATE_RUNNING], 15 * MS);
 	/* Each process has its lifetime in the lane. */
@@ -263,6 +381,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_and_first_screen),
 		cmocka_unit_test(test_critical_path),
+		cmocka_unit_test(test_rows_keep_the_order),
+		cmocka_unit_test(test_names_that_repeat),
 		cmocka_unit_test(test_selected_of_a_system),
 		cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_main_thread_is_visible),
