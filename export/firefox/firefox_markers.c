@@ -3,7 +3,7 @@
  * firefox_markers.c - markers: one per wait, page fault or unknown interval that is long enough (a
  * fault's wait is part of its marker), one per span of lost events, one per process that ended. In
  * a lane each process has one for its whole lifetime instead, because nothing else there shows
- * which process the time belongs to.
+ * which process the time belongs to. A CPU has one for each time that a task had it.
  *
  * The viewer groups markers by name and puts each name into the category of its first marker: a
  * name has one category.
@@ -18,6 +18,8 @@
 #define THRESHOLD_MIN	(8 * NSEC_PER_USEC)
 /* Shorter waits get markers too, as long as this part of the budget is enough for them. */
 #define SPARE_PART 10
+/* The runs on CPUs have at most this part of the budget. */
+#define RUNS_PART 4
 /*
  * A thread that is on the critical path for less than this part of the window has no such marker.
  */
@@ -32,6 +34,7 @@ enum marker_kind {
 	MARKER_EXIT,
 	MARKER_PROCESS,
 	MARKER_PATH,
+	MARKER_RUN,
 };
 
 enum marker_phase {
@@ -42,12 +45,13 @@ enum marker_phase {
 typedef struct Marker {
 	enum marker_kind kind;
 	uint64_t start_ns, end_ns;
-	const Thread *thread; /* not for MARKER_LOSS and MARKER_REQUEST */
+	const Thread *thread; /* not for MARKER_LOSS, MARKER_REQUEST and MARKER_RUN */
 	/*
 	 * It is of the interval, the fault, the request or the loss; for MARKER_PATH of the first
-	 * interval of one owner.
+	 * interval of one owner; for MARKER_RUN of the task.
 	 */
 	size_t index;
+	uint32_t cpu; /* of MARKER_RUN */
 } Marker;
 
 typedef void (*MarkerVisitor)(Profile *profile, const Marker *marker);
@@ -87,6 +91,47 @@ static void count_waits(MarkerPlan *plan, const Timeline *timeline)
 	}
 }
 
+static bool is_run(const CpuRun *run, uint64_t end_ns)
+{
+	return run->task != CPU_IDLE && run->task != CPU_UNKNOWN && end_ns > run->start_ns;
+}
+
+/* Returns how many runs on CPUs have markers by the plan, and counts the others. */
+static uint64_t count_runs(MarkerPlan *plan, const Timeline *timeline)
+{
+	uint64_t shown = 0;
+
+	plan->hidden_runs = 0;
+	for (size_t c = 0; c < timeline->cpus.count; c++) {
+		const Cpu *cpu = &timeline->cpus.items[c];
+
+		for (size_t i = 0; i < cpu->runs.count; i++) {
+			const CpuRun *run = &cpu->runs.items[i];
+			uint64_t end_ns = cpu_run_end(timeline, cpu, i);
+
+			if (!is_run(run, end_ns))
+				continue;
+			if (end_ns - run->start_ns >= plan->run_threshold_ns)
+				shown++;
+			else
+				plan->hidden_runs++;
+		}
+	}
+	return shown;
+}
+
+/* Returns how many runs on CPUs have markers by the densest plan that keeps to the budget. */
+static uint64_t fit_runs(MarkerPlan *plan, const Timeline *timeline, uint64_t budget)
+{
+	uint64_t shown;
+
+	plan->run_threshold_ns = 0;
+	while ((shown = count_runs(plan, timeline)) > budget)
+		plan->run_threshold_ns =
+			plan->run_threshold_ns ? plan->run_threshold_ns * 2 : THRESHOLD_MIN;
+	return shown;
+}
+
 void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget)
 {
 	uint64_t others = timeline->losses.count + timeline->processes.count;
@@ -98,6 +143,7 @@ void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget
 	plan->request_threshold_ns = requests_fit(&timeline->requests, budget / 2);
 	budget -= requests_count(&timeline->requests, plan->request_threshold_ns,
 				 &plan->hidden_requests);
+	budget -= fit_runs(plan, timeline, budget / RUNS_PART);
 	plan->threshold_ns = THRESHOLD_START;
 	count_waits(plan, timeline);
 	while (plan->shown > budget) {
@@ -249,6 +295,30 @@ static uint64_t walk_path(Profile *profile, MarkerVisitor visit)
 	return count;
 }
 
+static uint64_t walk_cpu(Profile *profile, uint32_t number, MarkerVisitor visit)
+{
+	const Cpu *cpu = &profile->timeline->cpus.items[number];
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < cpu->runs.count; i++) {
+		const CpuRun *run = &cpu->runs.items[i];
+		uint64_t end_ns = cpu_run_end(profile->timeline, cpu, i);
+
+		if (!is_run(run, end_ns) ||
+		    end_ns - run->start_ns < profile->markers.run_threshold_ns)
+			continue;
+		visit(profile, &(Marker){
+				       .kind = MARKER_RUN,
+				       .start_ns = run->start_ns,
+				       .end_ns = end_ns,
+				       .index = run->task,
+				       .cpu = number,
+			       });
+		count++;
+	}
+	return count;
+}
+
 static uint64_t walk_markers(Profile *profile, const Track *track, MarkerVisitor visit)
 {
 	const Timeline *timeline = profile->timeline;
@@ -267,6 +337,8 @@ static uint64_t walk_markers(Profile *profile, const Track *track, MarkerVisitor
 				       .index = i,
 			       });
 	}
+	if (track->cpu != CPU_NONE)
+		count += walk_cpu(profile, track->cpu, visit);
 	if (track->device != DEVICE_NONE)
 		count += walk_device(profile, track->device, visit);
 	for (size_t i = 0; i < track->threads.count; i++)
@@ -290,9 +362,13 @@ static void write_name(Profile *profile, const Marker *marker)
 		[MARKER_PROCESS] = "Process",  [MARKER_REQUEST] = "Block I/O",
 		[MARKER_PATH] = "On the path",
 	};
-	const char *name = marker->kind == MARKER_WAIT ? reason_info[marker_reason(marker)].marker
-						       : names[marker->kind];
+	_cleanup_free_ char *cpu = NULL;
+	const char *name = names[marker->kind];
 
+	if (marker->kind == MARKER_WAIT)
+		name = reason_info[marker_reason(marker)].marker;
+	else if (marker->kind == MARKER_RUN)
+		name = cpu = xasprintf("CPU %u", marker->cpu);
 	json_u64(&profile->json, stack_table_string(profile->tables, name));
 }
 
@@ -312,24 +388,57 @@ static void write_phase(Profile *profile, const Marker *marker)
 	json_u64(&profile->json, marker->kind == MARKER_EXIT ? PHASE_INSTANT : PHASE_INTERVAL);
 }
 
-static void write_category(Profile *profile, const Marker *marker)
+static enum category marker_category(const Marker *marker)
 {
 	static const enum category categories[] = {
 		[MARKER_UNKNOWN] = CATEGORY_UNKNOWN, [MARKER_FAULT] = CATEGORY_FAULT,
 		[MARKER_LOSS] = CATEGORY_UNKNOWN,    [MARKER_EXIT] = CATEGORY_OTHER,
 		[MARKER_PROCESS] = CATEGORY_OTHER,   [MARKER_REQUEST] = CATEGORY_DISK,
-		[MARKER_PATH] = CATEGORY_OTHER,
+		[MARKER_PATH] = CATEGORY_OTHER,	     [MARKER_RUN] = CATEGORY_OTHER,
 	};
 
-	json_u64(&profile->json, marker->kind == MARKER_WAIT
-					 ? reason_info[marker_reason(marker)].category
-					 : categories[marker->kind]);
+	return marker->kind == MARKER_WAIT ? reason_info[marker_reason(marker)].category
+					   : categories[marker->kind];
 }
+
+static void write_category(Profile *profile, const Marker *marker)
+{
+	json_u64(&profile->json, marker_category(marker));
+}
+
+/* ---- the data --------------------------------------------------------------------- */
 
 /* Writes a text that many markers share. */
 static void key_unique(Profile *profile, const char *key, const char *text)
 {
 	json_key_u64(&profile->json, key, stack_table_string(profile->tables, text));
+}
+
+static void key_color(Profile *profile, enum category category)
+{
+	json_key_string(&profile->json, FIREFOX_COLOR_KEY, category_info[category].marker_color);
+}
+
+/* Times by state, to find the longest; one for all of the time that a thread ran. */
+typedef struct StateTimes {
+	uint64_t running_ns, reason_ns[REASON_COUNT];
+} StateTimes;
+
+/* Writes the state that has most of the time, and its colour. */
+static void key_main_state(Profile *profile, const StateTimes *times)
+{
+	enum reason longest = 0;
+
+	for (size_t i = 1; i < REASON_COUNT; i++)
+		if (times->reason_ns[i] > times->reason_ns[longest])
+			longest = i;
+	if (times->running_ns >= times->reason_ns[longest]) {
+		key_unique(profile, "mostly", "running");
+		key_color(profile, CATEGORY_USER);
+		return;
+	}
+	key_unique(profile, "mostly", reason_info[longest].marker);
+	key_color(profile, reason_info[longest].category);
 }
 
 /* Writes the tid of Timeline::tasks[number], as the profile has it. */
@@ -394,6 +503,7 @@ static void write_wait_data(Profile *profile, const Marker *marker)
 
 	json_key_string(&profile->json, "type", "Wait");
 	key_unique(profile, "reason", reason_info[marker_reason(marker)].marker);
+	key_color(profile, marker_category(marker));
 	event_fields_wait(&sink, marker->thread, marker->index);
 	write_cause(profile, &ref);
 }
@@ -403,6 +513,7 @@ static void write_unknown_data(Profile *profile, const Marker *marker)
 	FieldSink sink = field_sink(profile);
 
 	json_key_string(&profile->json, "type", "Unknown");
+	key_color(profile, marker_category(marker));
 	event_fields_unknown(&sink, marker->thread, marker->index);
 }
 
@@ -413,6 +524,7 @@ static void write_fault_data(Profile *profile, const Marker *marker)
 	StackRef ref = fault_stack(profile->timeline, marker->thread, fault);
 
 	json_key_string(&profile->json, "type", "PageFault");
+	key_color(profile, marker_category(marker));
 	event_fields_fault(&sink, marker->thread, fault);
 	if (fault->user_stack != STACK_NONE)
 		write_cause(profile, &ref);
@@ -424,6 +536,7 @@ static void write_request_data(Profile *profile, const Marker *marker)
 	const Request *request = &profile->timeline->requests.list.items[marker->index];
 
 	json_key_string(&profile->json, "type", "BlockIO");
+	key_color(profile, marker_category(marker));
 	event_fields_request(&sink, request);
 	if (request->user_stack != STACK_NONE && request->thread != THREAD_NONE) {
 		StackRef ref = request_stack(profile->timeline, request);
@@ -437,6 +550,7 @@ static void write_loss_data(Profile *profile, const Marker *marker)
 	FieldSink sink = field_sink(profile);
 
 	json_key_string(&profile->json, "type", "EventsLost");
+	key_color(profile, marker_category(marker));
 	event_fields_loss(&sink, &profile->timeline->losses.items[marker->index]);
 }
 
@@ -449,6 +563,10 @@ static void write_process_data(Profile *profile, const Marker *marker)
 		json_key_string(&profile->json, "type", "ProcessExit");
 	} else {
 		json_key_string(&profile->json, "type", "Process");
+		StateTimes times = {.running_ns = marker->thread->ledger[STATE_RUNNING]};
+
+		memcpy(times.reason_ns, marker->thread->reason_ledger, sizeof(times.reason_ns));
+		key_main_state(profile, &times);
 		key_unique(profile, "name", process->label);
 		json_key(&profile->json, "process");
 		/* For a process's main thread pid and tid are the same. */
@@ -463,12 +581,50 @@ static void write_process_data(Profile *profile, const Marker *marker)
 
 static void write_path_data(Profile *profile, const Marker *marker)
 {
-	uint32_t owner = marker->thread->owners.items[marker->index];
+	const Thread *track = marker->thread;
+	uint32_t owner = track->owners.items[marker->index];
+	size_t end = critical_path_stretch(track, marker->index);
+	StateTimes times = {};
 
+	for (size_t i = marker->index; i < end; i++) {
+		const Interval *interval = &track->intervals.items[i];
+		uint64_t ns = interval_end(track, i) - interval->start_ns;
+
+		if (interval->state == STATE_RUNNING)
+			times.running_ns += ns;
+		else
+			times.reason_ns[wait_reason(interval)] += ns;
+	}
 	json_key_string(&profile->json, "type", "OnPath");
+	key_main_state(profile, &times);
 	key_unique(profile, "name", critical_path_stretch_name(profile->timeline, marker->index));
 	json_key(&profile->json, "thread");
 	track_json_tid(&profile->json, profile->tracks.tids[owner]);
+}
+
+/* Threads have colours by their numbers, to be told apart; those of the kernel have grey. */
+static const char *task_color(const Task *task)
+{
+	static const char *const colors[] = {"blue", "green",  "magenta", "orange", "purple",
+					     "teal", "yellow", "red",	  "ink"};
+
+	return task->kernel ? "grey" : colors[task->tid % ARRAY_LEN(colors)];
+}
+
+static void write_run_data(Profile *profile, const Marker *marker)
+{
+	const Timeline *timeline = profile->timeline;
+	const Task *task = &timeline->tasks.items[marker->index];
+	const Thread *thread =
+		task->thread == THREAD_NONE ? NULL : &timeline->threads.items[task->thread];
+	_cleanup_free_ char *name = cpu_run_text(timeline, marker->index);
+
+	json_key_string(&profile->json, "type", "OnCPU");
+	key_unique(profile, "name", thread ? thread_label(timeline, thread) : name);
+	key_task(profile, "thread", marker->index);
+	if (thread && !thread->is_main)
+		key_unique(profile, "process", timeline->processes.items[thread->process].label);
+	json_key_string(&profile->json, FIREFOX_COLOR_KEY, task_color(task));
 }
 
 static void write_data(Profile *profile, const Marker *marker)
@@ -478,6 +634,7 @@ static void write_data(Profile *profile, const Marker *marker)
 		[MARKER_FAULT] = write_fault_data,     [MARKER_REQUEST] = write_request_data,
 		[MARKER_LOSS] = write_loss_data,       [MARKER_EXIT] = write_process_data,
 		[MARKER_PROCESS] = write_process_data, [MARKER_PATH] = write_path_data,
+		[MARKER_RUN] = write_run_data,
 	};
 
 	json_begin_object(&profile->json);

@@ -109,6 +109,20 @@ static void section_end(Json *json)
 	json_end_object(json);
 }
 
+/* The viewer has no legend of its own. */
+static void write_legend(Json *json)
+{
+	section_begin(json, "Colours");
+	for (size_t i = 0; i < CATEGORY_COUNT; i++) {
+		const CategoryInfo *category = &category_info[i];
+		_cleanup_free_ char *text = xasprintf("%s (marker: %s): %s", category->color,
+						      category->marker_color, category->meaning);
+
+		entry_string(json, category->name, text);
+	}
+	section_end(json);
+}
+
 /* Writes every key that the recorder wrote, known here or not. */
 static void write_settings(Json *json, const Timeline *timeline)
 {
@@ -204,6 +218,11 @@ static void write_folding(Json *json, const Profile *profile)
 		 profile->markers.threshold_ns);
 	entry_u64(json, "waits and unknown intervals with a marker", profile->markers.shown);
 	entry_u64(json, "waits and unknown intervals without a marker", profile->markers.hidden);
+	if (profile->markers.hidden_runs > 0) {
+		entry_ms(json, "runs on CPUs without a marker below",
+			 profile->markers.run_threshold_ns);
+		entry_u64(json, "runs on CPUs without a marker", profile->markers.hidden_runs);
+	}
 	entry_u64(json, "short processes that share lanes", profile->tracks.laned_processes);
 	entry_u64(json, "lanes", profile->tracks.lanes);
 	section_end(json);
@@ -224,6 +243,7 @@ static void write_extra(Profile *profile)
 	Json *json = &profile->json;
 
 	json_key_array(json, "extra");
+	write_legend(json);
 	write_settings(json, profile->timeline);
 	write_ledger(json, profile->timeline);
 	write_events(json, profile->timeline, profile->frames);

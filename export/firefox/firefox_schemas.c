@@ -82,9 +82,9 @@ static const SchemaField loss_fields[] = {
 	{"why", "Why", "unique-string"},
 };
 static const SchemaField process_fields[] = {
-	{"name", "Name", "unique-string"},	{"process", "Process", "pid"},
-	{"status", "Status", "unique-string"},	{"path", "Program", "file-path"},
-	{"args", "Arguments", "unique-string"},
+	{"name", "Name", "unique-string"},     {"process", "Process", "pid"},
+	{"mostly", "Mostly", "unique-string"}, {"status", "Status", "unique-string"},
+	{"path", "Program", "file-path"},      {"args", "Arguments", "unique-string"},
 };
 static const SchemaField end_fields[] = {
 	{"status", "Status", "unique-string"},
@@ -94,6 +94,12 @@ static const SchemaField end_fields[] = {
 static const SchemaField path_fields[] = {
 	{"name", "Thread", "unique-string"},
 	{"thread", "Thread ID", "tid"},
+	{"mostly", "Mostly", "unique-string"},
+};
+static const SchemaField run_fields[] = {
+	{"name", "Thread", "unique-string"},
+	{"thread", "Thread ID", "tid"},
+	{"process", "Process", "unique-string"},
 };
 
 #define FIELDS(list) .fields = (list), .count = ARRAY_LEN(list)
@@ -137,8 +143,13 @@ static const Schema schemas[] = {
 	{.name = "OnPath",
 	 .description = "This thread determined how long the run took here: it ran, or slept "
 			"until an event from outside woke it.",
-	 .label = "{marker.data.name}",
+	 .label = "{marker.data.name}: {marker.data.mostly}",
 	 FIELDS(path_fields)},
+	{.name = "OnCPU",
+	 .description = "This thread had the CPU. Each thread has one colour, those of the kernel "
+			"have grey.",
+	 .label = "{marker.data.name}{marker.data.process ? ' of ' : ''}{marker.data.process}",
+	 FIELDS(run_fields)},
 };
 
 static void write_schema(Json *json, const Schema *schema)
@@ -149,6 +160,7 @@ static void write_schema(Json *json, const Schema *schema)
 	json_key_string(json, "tooltipLabel", "{marker.name}");
 	json_key_string(json, "tableLabel", schema->label);
 	json_key_string(json, "chartLabel", schema->label);
+	json_key_string(json, "colorField", FIREFOX_COLOR_KEY);
 	json_key_array(json, "display");
 	json_put_string(json, "marker-chart");
 	json_put_string(json, "marker-table");

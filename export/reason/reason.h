@@ -38,7 +38,10 @@ enum category {
 
 typedef struct CategoryInfo {
 	const char *name;
-	const char *color; /* the viewer's colour names */
+	/* The viewer's names: of the colours of a track, and of those of a marker, which are fewer.
+	 */
+	const char *color, *marker_color;
+	const char *meaning;
 } CategoryInfo;
 extern const CategoryInfo category_info[CATEGORY_COUNT];
 

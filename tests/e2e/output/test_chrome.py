@@ -107,7 +107,7 @@ def fields_in_profile(profile, kind):
         for data in thread["markers"]["data"]:
             if data["type"] != kind:
                 continue
-            reported = {key: value for key, value in data.items() if key not in ("type", "cause", "reason")}
+            reported = {key: value for key, value in data.items() if key not in ("type", "cause", "reason", "color")}
             check(set(reported) <= set(formats), f"{kind}: no schema has {set(reported) - set(formats)}")
             found.add(tuple(sorted(
                 (key + "Ms" if formats[key] == "duration" else key,

@@ -146,7 +146,7 @@ static void test_loss_and_exit_markers(void **state)
 	*vec_push(&t->losses) = (LossSpan){999, 999, 0, 1, FIXTURE_START - MS, FIXTURE_START - MS};
 	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
-	markers = node_get(find_thread(&profile, "0"), "markers");
+	markers = node_get(find_thread(&profile, "System"), "markers");
 	assert_int_equal(count_markers(&profile, "Events lost"), 2);
 	assert_int_equal(node_ns(node_at(node_get(markers, "startTime"), 0)), 10 * MS);
 	assert_int_equal(node_ns(node_at(node_get(markers, "endTime"), 0)), 30 * MS);
@@ -158,6 +158,87 @@ static void test_loss_and_exit_markers(void **state)
 			profile.strings,
 			node_int(node_get(node_at(node_get(markers, "data"), 0), "status")))),
 		"killed by signal 11");
+	profile_done(&profile, t);
+}
+
+/* The names that the viewer takes for a marker's colour. */
+static bool is_marker_color(const char *color)
+{
+	static const char *const colors[] = {"blue",   "green",	 "grey", "ink",	 "magenta",
+					     "orange", "purple", "red",	 "teal", "yellow"};
+
+	for (size_t i = 0; i < ARRAY_LEN(colors); i++)
+		if (!strcmp(color, colors[i]))
+			return true;
+	return false;
+}
+
+/* Each category's colour is one that the viewer has, and is explained. */
+static void test_colors(void **state)
+{
+	static const char *const marked[] = {"Wait",	   "PageFault", "BlockIO", "Unknown",
+					     "EventsLost", "Process",	"OnPath",  "OnCPU"};
+	Timeline *t = fixture_new(100 * MS);
+	Profile profile = make_profile(t, NULL);
+	const Node *schemas = node_get(profile.meta, "markerSchema");
+
+	(void)state;
+	for (size_t i = 0; i < CATEGORY_COUNT; i++) {
+		const CategoryInfo *category = &category_info[i];
+		const char *text = node_string(profile_extra(&profile, category->name));
+
+		assert_true(is_marker_color(category->marker_color));
+		assert_non_null(strstr(text, category->color));
+		assert_non_null(strstr(text, category->marker_color));
+		assert_non_null(strstr(text, category->meaning));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(marked); i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < schemas->count; k++)
+			found |= !strcmp(node_string(node_get(node_at(schemas, k), "name")),
+					 marked[i]) &&
+				 !strcmp(node_string(node_get(node_at(schemas, k), "colorField")),
+					 "color");
+		assert_true(found);
+	}
+	profile_done(&profile, t);
+}
+
+/* A marker for each time that a thread had the CPU, unless there are too many of them. */
+static void test_runs_on_cpus(void **state)
+{
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t process = fixture_process(t, 1, "a", 0, 100 * MS);
+	FirefoxOptions options = {.marker_budget = 12};
+	Cpu *cpu;
+
+	(void)state;
+	fixture_simple_thread(t, process, 1, "a", STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, process, 2, "worker", STATE_RUNNING, REASON_NONE);
+	cpu = vec_push(&t->cpus);
+	*cpu = (Cpu){};
+	*vec_push(&cpu->runs) = (CpuRun){FIXTURE_START, 0};
+	*vec_push(&cpu->runs) = (CpuRun){FIXTURE_START + 40 * MS, CPU_IDLE};
+	*vec_push(&cpu->runs) = (CpuRun){FIXTURE_START + 60 * MS, 1};
+	*vec_push(&cpu->runs) = (CpuRun){FIXTURE_START + 61 * MS, CPU_UNKNOWN};
+	*vec_push(&cpu->runs) = (CpuRun){FIXTURE_START + 70 * MS, 1};
+	fixture_finish(t);
+	Profile profile = make_profile(t, NULL), few = make_profile(t, &options);
+	const Node *markers = node_get(find_thread(&profile, "CPU 0"), "markers");
+	const Node *second = node_at(node_get(markers, "data"), 1);
+	assert_int_equal(count_markers(&profile, "CPU 0"), 3);
+	assert_int_equal(node_ns(node_at(node_get(markers, "startTime"), 1)), 60 * MS);
+	assert_int_equal(node_ns(node_at(node_get(markers, "endTime"), 1)), 61 * MS);
+	assert_int_equal(node_int(node_get(second, "thread")), 2);
+	assert_string_equal(
+		node_string(node_at(profile.strings, node_int(node_get(second, "name")))),
+		"worker");
+	assert_true(is_marker_color(node_string(node_get(second, "color"))));
+	/* The shortest has none. */
+	assert_int_equal(count_markers(&few, "CPU 0"), 2);
+	assert_int_equal(node_int(profile_extra(&few, "runs on CPUs without a marker")), 1);
+	profile_free(&few);
 	profile_done(&profile, t);
 }
 
@@ -444,6 +525,8 @@ int main(void)
 		cmocka_unit_test(test_marker_budget),
 		cmocka_unit_test(test_unknown_markers),
 		cmocka_unit_test(test_loss_and_exit_markers),
+		cmocka_unit_test(test_colors),
+		cmocka_unit_test(test_runs_on_cpus),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_names_of_any_bytes),
 		cmocka_unit_test(test_settings),
