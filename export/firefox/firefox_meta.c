@@ -109,14 +109,29 @@ static void section_end(Json *json)
 	json_end_object(json);
 }
 
+/* Returns the length of the word that a colour's name begins with: "lightblue". */
+static int shade_length(const char *color)
+{
+	static const char *const shades[] = {"light", "dark"};
+
+	for (size_t i = 0; i < ARRAY_LEN(shades); i++)
+		if (!strncmp(color, shades[i], strlen(shades[i])))
+			return strlen(shades[i]);
+	return 0;
+}
+
 /* The viewer has no legend of its own. */
 static void write_legend(Json *json)
 {
 	section_begin(json, "Colours");
 	for (size_t i = 0; i < CATEGORY_COUNT; i++) {
 		const CategoryInfo *category = &category_info[i];
-		_cleanup_free_ char *text = xasprintf("%s (marker: %s): %s", category->color,
-						      category->marker_color, category->meaning);
+		int shade = shade_length(category->color);
+		bool same = !strcmp(category->color, category->marker_color);
+		_cleanup_free_ char *text =
+			xasprintf("%.*s%s%s%s%s: %s", shade, category->color, shade ? " " : "",
+				  category->color + shade, same ? "" : ", markers ",
+				  same ? "" : category->marker_color, category->meaning);
 
 		entry_string(json, category->name, text);
 	}

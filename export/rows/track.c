@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "track.h"
 
-#define ID_TEXT_SIZE 48
+#define ID_TEXT_SIZE 40
 
 static void id_text(char text[ID_TEXT_SIZE], TrackId id)
 {
@@ -14,7 +14,7 @@ static void id_text(char text[ID_TEXT_SIZE], TrackId id)
 		*p++ = '.';
 		p = json_format_u64(p, id.reuse);
 	}
-	stpcpy(p, id.others ? ", …" : "");
+	*p = '\0';
 }
 
 void track_json_pid(Json *json, TrackId id)

@@ -21,7 +21,6 @@ typedef struct TrackId {
 	uint32_t number;
 	uint32_t reuse; /* counts reuses of the id: 0, 1, … */
 	bool host;	/* not visible in the recorder's namespace: it is the kernel's own id */
-	bool others;	/* the pid of the first of several processes that share lanes */
 } TrackId;
 
 /* By this, tracks are ordered: by the first member, then by the second. */

@@ -397,7 +397,7 @@ static void add_lanes(Tracks *tracks, const Timeline *timeline, const uint64_t *
 		uint32_t lane = free_lane(tracks, first, timeline->threads.items[thread].start_ns);
 
 		if (lane == TRACK_NONE)
-			add_track(tracks, timeline, path_ns, thread, pid)->pid.others = true;
+			add_track(tracks, timeline, path_ns, thread, pid);
 		else
 			track_add_thread(&tracks->list.items[lane], timeline, path_ns, thread);
 	}

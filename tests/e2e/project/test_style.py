@@ -81,6 +81,18 @@ def test_reasons_table():
           "docs/user/waits.md has not what docs/gen-reasons-table prints")
 
 
+def test_colours_table():
+    """The guide has the legend of a profile: `| category | colour | marker | meaning |`."""
+    source = (ROOT / "export" / "reason" / "reason.c").read_text()
+    legend = re.findall(r'\[CATEGORY_\w+\] = \{"([^"]+)",\s*"([^"]+)",\s*"([^"]+)",\s*"([^"]+)"\}', source)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in (ROOT / "docs" / "user" / "guide.md").read_text().splitlines() if line.count("|") == 5]
+    check(len(legend) > 10, f"not found in reason.c: {legend}")
+    for name, colour, marker, meaning in legend:
+        colour = re.sub("^(light|dark)", r"\1 ", colour)
+        check([name, colour, marker, meaning] in rows, f"docs/user/guide.md does not have {name}, {colour}, {marker}")
+
+
 def test_links():
     """The files that documents refer to exist."""
     documents = [p for p in files() if p.suffix == ".md"]

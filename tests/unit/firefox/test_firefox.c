@@ -188,10 +188,13 @@ static void test_colors(void **state)
 		const char *text = node_string(profile_extra(&profile, category->name));
 
 		assert_true(is_marker_color(category->marker_color));
-		assert_non_null(strstr(text, category->color));
 		assert_non_null(strstr(text, category->marker_color));
 		assert_non_null(strstr(text, category->meaning));
 	}
+	assert_string_equal(node_string(profile_extra(&profile, "Runnable")),
+			    "light red, markers orange: waiting for a CPU");
+	assert_string_equal(node_string(profile_extra(&profile, "Lock")),
+			    "purple: waiting for a lock");
 	for (size_t i = 0; i < ARRAY_LEN(marked); i++) {
 		bool found = false;
 
