@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Options from the environment, the manual page, and completion."""
+"""Options from the environment, the manual pages, and completion."""
 import os
 import re
 import subprocess
 
 import pytest
 
-from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_command
+from harness import BUILD, ROOT, WALLPROF, Profile, check, expect_failure, needs_command
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about no kernel")]
 
-MANUAL = ROOT / "docs" / "user" / "wallprof.1"
+MANUAL = BUILD / "docs" / "user"
+VERBS = ("record", "export", "report", "open", "doctor")
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "FILES", "NOTES", "EXAMPLES",
+            "SEE ALSO"]
 BASH, ZSH = ROOT / "tools" / "completion" / "wallprof.bash", ROOT / "tools" / "completion" / "_wallprof"
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
 # With compgen(1), but without what only works while a line is edited.
@@ -22,8 +25,8 @@ def options_of(text):
     return set(OPTION.findall(text))
 
 
-def helped(context):
-    return options_of(context.wallprof("--help").stdout)
+def helped(context, *verb):
+    return options_of(context.wallprof("help", *verb).stdout)
 
 
 def check_reported(options, reported, where):
@@ -33,25 +36,49 @@ def check_reported(options, reported, where):
 def options_section(manual):
     """Returns the options that have a paragraph in the page."""
     (section,) = re.findall(r"^\.SH OPTIONS\n(.*?)^\.SH ", manual, re.M | re.S)
-    return "\n".join(re.findall(r"^\.TP\n(.*)$", section, re.M))
+    return options_of("\n".join(re.findall(r"^\.TP\n(.*)$", section, re.M)).replace("\\-", "-"))
+
+
+def page_of(verb=None):
+    return MANUAL / (f"wallprof-{verb}.1" if verb else "wallprof.1")
 
 
 def test_all_are_documented(context):
+    """A page has the options of its command and no others; wallprof(1) has those of a recording with a profile."""
     options = helped(context)
     check(len(options) > 20, f"--help has {sorted(options)}")
-    manual = options_section(MANUAL.read_text()).replace("\\-", "-")
-    check_reported(options, options_of(manual), "the manual page")
+    documented = options_section(page_of().read_text())
+    for verb in VERBS:
+        of_verb = options_section(page_of(verb).read_text())
+        check_reported(helped(context, verb), of_verb, page_of(verb).name)
+        expect_failure(check_reported, helped(context, verb) - {"verbose"}, of_verb, "")
+        documented |= of_verb
+    check_reported(options, documented, "the manual pages")
     for path in (BASH, ZSH):
         check_reported(options, options_of(path.read_text()), path.name)
-    expect_failure(check_reported, options | {"no-such-option"}, options, "")
 
 
-def test_manual_page_is_well_formed(context):
-    needs_command("man")
-    done = subprocess.run(["man", "--warnings", "-l", MANUAL], capture_output=True, text=True,
+def check_well_formed(page):
+    done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True, text=True,
                           env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "100"})
-    check(done.returncode == 0 and not done.stderr, f"man says {done.stderr!r}")
-    check("CRITICAL" in done.stdout.upper() and "EXIT STATUS" in done.stdout, "its sections are missing")
+    check(done.returncode == 0 and not done.stderr, f"{page.name}: man says {done.stderr!r}")
+
+
+def test_manual_pages_are_well_formed(context):
+    needs_command("man")
+    names = {page_of(verb).stem for verb in (None, *VERBS)}
+    for verb in (None, *VERBS):
+        page = page_of(verb)
+        check_well_formed(page)
+        text = page.read_text()
+        sections = re.findall(r"^\.SH (.*)$", text, re.M)
+        check(sections == [s for s in SECTIONS if s in sections] and {*SECTIONS} - {*sections} <= {"NOTES"},
+              f"{page.name} has the sections {sections}")
+        other_pages = set(re.findall(r"^\.BR (wallprof\S*) \(1\)", text.replace("\\-", "-"), re.M))
+        check(other_pages and other_pages <= names - {page.stem}, f"{page.name} refers to {sorted(other_pages)}")
+    broken = context.path("broken.1")
+    broken.write_text(page_of().read_text() + ".no_such_macro\n")
+    expect_failure(check_well_formed, broken)
 
 
 def completed(*words):

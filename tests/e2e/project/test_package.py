@@ -51,7 +51,7 @@ def test_tarball(context):
     installed = root / PREFIX[1:]
     check_installed(installed, ZSH)
     expect_failure(check_installed, installed, DEBIAN_ZSH)
-    manual = (installed / "share/man/man1/wallprof.1").read_text()
+    manual = (installed / "share/man/man1/wallprof-report.1").read_text()
     check(f"{PREFIX}/share/doc/wallprof/waits.md" in manual, "the manual page names another waits.md")
     check_records(context, installed / "bin/wallprof")
 

@@ -21,7 +21,8 @@ DEBIAN_ARCHIVES = ("bpf", "bz2", "capstone", "iberty", "jansson", "lzma", "zstd"
 # These libraries call wallprof's functions of these names, which do the same.
 SHARED_NAMES = {"xasprintf", "xcalloc", "xmalloc", "xrealloc", "xstrdup", "xstrndup"}
 # Below the prefix.
-INSTALLED = ("bin/wallprof", "share/man/man1/wallprof.1", "share/doc/wallprof/waits.md",
+PAGES = ("wallprof", "wallprof-doctor", "wallprof-export", "wallprof-open", "wallprof-record", "wallprof-report")
+INSTALLED = ("bin/wallprof", *(f"share/man/man1/{page}.1" for page in PAGES), "share/doc/wallprof/waits.md",
              "share/bash-completion/completions/wallprof")
 ZSH, DEBIAN_ZSH = "share/zsh/site-functions/_wallprof", "share/zsh/vendor-completions/_wallprof"
 DEBIAN_DOCUMENTS = ("share/doc/wallprof/copyright", "share/doc/wallprof/changelog")
