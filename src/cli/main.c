@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* main.c - the commands: profile, record, export, report, open, doctor. */
 #include "commands.h"
+#include "completion.h"
 #include "help.h"
 #include "options.h"
 #include "preflight.h"
@@ -344,6 +345,12 @@ int main(int argc, char **argv)
 	int status = EXIT_FAILURE;
 
 	signals_ignore_file_limit();
+	if (argc > 1 && !strcmp(argv[1], "--complete")) {
+		if (privileges_keep(0))
+			return EXIT_WALLPROF_FAILED;
+		completion_print(argv + 2, argc - 2);
+		return flush_stdout(EXIT_SUCCESS);
+	}
 	if (options_parse(argc, argv, &options))
 		return EXIT_WALLPROF_FAILED;
 	/* Commands that only read files need no capabilities. */

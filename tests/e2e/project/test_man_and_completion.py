@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Options from the environment, the manual pages, and completion."""
+"""The manual pages, options from the environment, and the names of functions."""
 import os
 import re
 import subprocess
 
 import pytest
 
-from harness import BUILD, ROOT, WALLPROF, Profile, check, expect_failure, needs_command
+from harness import BUILD, WALLPROF, Profile, check, expect_failure, needs_command
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about no kernel")]
 
@@ -14,11 +14,7 @@ MANUAL = BUILD / "docs" / "user"
 VERBS = ("record", "export", "report", "open", "doctor")
 SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "FILES", "NOTES", "EXAMPLES",
             "SEE ALSO"]
-BASH, ZSH = ROOT / "tools" / "completion" / "wallprof.bash", ROOT / "tools" / "completion" / "_wallprof"
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
-# With compgen(1), but without what only works while a line is edited.
-ASK = """. "$0"; compopt() { :; }
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _wallprof; printf '%s\\n' "${COMPREPLY[@]}" """
 
 
 def options_of(text):
@@ -47,15 +43,12 @@ def test_all_are_documented(context):
     """A page has the options of its command and no others; wallprof(1) has those of a recording with a profile."""
     options = helped(context)
     check(len(options) > 20, f"--help has {sorted(options)}")
-    documented = options_section(page_of().read_text())
-    for verb in VERBS:
-        of_verb = options_section(page_of(verb).read_text())
-        check_reported(helped(context, verb), of_verb, page_of(verb).name)
-        expect_failure(check_reported, helped(context, verb) - {"verbose"}, of_verb, "")
-        documented |= of_verb
-    check_reported(options, documented, "the manual pages")
-    for path in (BASH, ZSH):
-        check_reported(options, options_of(path.read_text()), path.name)
+    of_a_profile = options_of(context.wallprof("--complete", "--").stdout)
+    check(of_a_profile < options, f"--complete has {sorted(of_a_profile - options)}, too")
+    for verb, accepted in ((None, of_a_profile), *((verb, helped(context, verb)) for verb in VERBS)):
+        documented = options_section(page_of(verb).read_text())
+        check_reported(accepted, documented, page_of(verb).name)
+        expect_failure(check_reported, accepted - {"verbose"}, documented, "")
 
 
 def check_well_formed(page):
@@ -79,31 +72,6 @@ def test_manual_pages_are_well_formed(context):
     broken = context.path("broken.1")
     broken.write_text(page_of().read_text() + ".no_such_macro\n")
     expect_failure(check_well_formed, broken)
-
-
-def completed(*words):
-    needs_command("bash")
-    done = subprocess.run(["bash", "-c", ASK, BASH, "wallprof", *words], capture_output=True, text=True)
-    check(done.returncode == 0 and not done.stderr, f"{words}: {done.stderr}")
-    return set(done.stdout.split())
-
-
-def test_completion(context):
-    context.path("one.capture").touch()
-    for words, wanted in ((("--fault-source", ""), {"auto", "fentry", "events", "off"}),
-                          (("--fault-source", "=", "e"), {"events"}),
-                          (("report", "--j"), {"--json"}),
-                          (("report", "x", "--cr"), {"--critical-path"}),
-                          (("export", "--fo"), {"--format"}),
-                          (("record", "--fo"), set()),
-                          (("doctor", "--un"), {"--unwind"}), (("open", "--po"), {"--port"}),
-                          (("report", str(context.path("one"))), {str(context.path("one.capture"))})):
-        check(completed(*words) == wanted, f"{words}: {completed(*words)}, should be {wanted}")
-    for words, wanted in ((("",), {"record", "export", "report", "open", "doctor", "ls"}),
-                          (("-p", str(os.getpid())), {str(os.getpid())}), (("-o", "x", "rec"), {"record"}),
-                          (("--", "l"), {"ls"}), (("-q", "-F", "99", "l"), {"ls"}),
-                          (("record", "-o", "x", "l"), {"ls"})):
-        check(completed(*words) >= wanted, f"{words}: not all of {wanted}")
 
 
 def defined(path, *options):

@@ -23,7 +23,7 @@ SHARED_NAMES = {"xasprintf", "xcalloc", "xmalloc", "xrealloc", "xstrdup", "xstrn
 # Below the prefix.
 PAGES = ("wallprof", "wallprof-doctor", "wallprof-export", "wallprof-open", "wallprof-record", "wallprof-report")
 INSTALLED = ("bin/wallprof", *(f"share/man/man1/{page}.1" for page in PAGES), "share/doc/wallprof/waits.md",
-             "share/bash-completion/completions/wallprof")
+             "share/bash-completion/completions/wallprof", "share/fish/vendor_completions.d/wallprof.fish")
 ZSH, DEBIAN_ZSH = "share/zsh/site-functions/_wallprof", "share/zsh/vendor-completions/_wallprof"
 DEBIAN_DOCUMENTS = ("share/doc/wallprof/copyright", "share/doc/wallprof/changelog")
 SHARED_LIBRARIES = ("libbpf", "libdw", "libelf", "libzstd", "libmicrohttpd", "libjansson", "libcapstone")
