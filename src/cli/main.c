@@ -2,9 +2,9 @@
 /* main.c - the commands: profile, record, export, report, open, doctor. */
 #include "commands.h"
 #include "completion.h"
+#include "doctor.h"
 #include "help.h"
 #include "options.h"
-#include "preflight.h"
 #include "privileges.h"
 #include "recorder.h"
 #include "report.h"
@@ -375,7 +375,7 @@ int main(int argc, char **argv)
 		break;
 	case VERB_DOCTOR:
 		status = (options.doctor.unwind ? doctor_unwind(options.doctor.unwind)
-						: preflight_doctor(&options.record))
+						: doctor_print(&options.record))
 				 ? EXIT_FAILURE
 				 : EXIT_SUCCESS;
 		status = flush_stdout(status);

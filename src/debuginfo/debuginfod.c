@@ -27,6 +27,11 @@ bool debuginfod_enabled(void)
 	return urls && *urls;
 }
 
+bool debuginfod_is_installed(void)
+{
+	return dlopen(LIBRARY, RTLD_NOW) != NULL; /* and it stays loaded */
+}
+
 static int ask(const uint8_t *build_id, size_t length)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW);

@@ -12,6 +12,9 @@
 /* Returns whether DEBUGINFOD_URLS is set. */
 bool debuginfod_enabled(void);
 
+/* Returns whether the client library can be loaded. */
+bool debuginfod_is_installed(void);
+
 /*
  * Gets the debug file of a build id from a server, or from the client's own cache, in a process of
  * the invoker. Reports on stderr what it downloads for `path`. Returns a descriptor, which the

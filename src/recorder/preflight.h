@@ -6,18 +6,46 @@
 #ifndef WALLPROF_PREFLIGHT_H
 #define WALLPROF_PREFLIGHT_H
 
-#include "record_options.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Check {
+	const char *what; /* what recording needs */
+	bool ok;
+	const char *remedy; /* a command if there is one */
+	int error;	    /* that of preflight_check() if it is missing */
+} Check;
+
+enum {
+	CHECK_KERNEL,
+	CHECK_BTF,
+	CHECK_CPUS,
+	CHECK_PROC,
+	CHECK_LOCKDOWN,
+	CHECK_CAP_BPF,
+	CHECK_CAP_PERFMON,
+	CHECK_EVENTS, /* last, because it also fails without CAP_PERFMON */
+	CHECK_COUNT
+};
+
+/* The remedies are valid until the next call. */
+void preflight_run(Check checks[CHECK_COUNT]);
 
 /*
- * Returns 0 if recording can be tried. Otherwise logs what is missing and the remedies, one line
- * each, and returns a negative errno.
+ * Returns what is missing and its remedy, "missing: CAP_BPF and CAP_PERFMON; run as root, …", or
+ * NULL if recording can be tried. What the first remedy provides as well is not named again. The
+ * caller frees it.
+ */
+char *preflight_missing(const Check checks[CHECK_COUNT]);
+
+/* Returns the capabilities that count for recording, a bit for each. */
+uint64_t preflight_capabilities(void);
+
+/*
+ * Returns 0 if recording can be tried. Otherwise logs one line, what is missing and the remedy, and
+ * returns a negative errno.
  */
 int preflight_check(void);
-
-/*
- * Prints what this kernel and these privileges allow, hook by hook, and starts what a recording
- * with these options starts. Returns 0 if recording can work.
- */
-int preflight_doctor(const RecordOptions *options);
 
 #endif

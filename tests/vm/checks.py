@@ -385,7 +385,7 @@ def check_all_wakers(results):
 
 def check_programs(case, kernel):
     case.check_status(0)
-    check(f"kernel {kernel.release}," in case.log, f"another kernel: {case.log[:100]}")
+    check(f"Linux {kernel.release}," in case.log, f"another kernel: {case.log[:100]}")
     verifier_budget.check_programs(case.log)
 
 

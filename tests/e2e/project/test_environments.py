@@ -9,6 +9,8 @@ import shlex
 import shutil
 import stat
 import subprocess
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -61,7 +63,7 @@ def check_failed(done, words, others=()):
 # ---- what the kernel offers --------------------------------------------------------------------------
 
 RECORD = '"$1" -o p.json -- true'
-DOCTOR = '"$1" doctor'
+DOCTOR = '"$1" doctor -v'
 IN_NAMESPACE = ("CAP_BPF", "CAP_PERFMON", "initial user namespace", "host")
 AS_OUTSIDE = ("run as root", "sysctl", "setcap", "--cap-add")
 
@@ -76,7 +78,7 @@ def test_user_namespace(context):
     check_said(doctor.stdout, [f"no   {name} in the initial user namespace" for name in ("CAP_BPF", "CAP_PERFMON")],
                ("run as root", "kernel.perf_event_paranoid", "Operation not permitted", "yes  CAP_"))
     needs_command("setpriv")
-    outside = subprocess.run(["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", "--inh-caps=-all", WALLPROF, "doctor"],
+    outside = subprocess.run(["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", "--inh-caps=-all", WALLPROF, "doctor", "-v"],
                              capture_output=True, text=True, timeout=GIVE_UP_S)
     check_said(outside.stdout, ["no   CAP_BPF: ", "--cap-add"])
     expect_failure(check_said, outside.stdout, IN_NAMESPACE)
@@ -87,6 +89,68 @@ mount --move sys /sys || exit 99
 """
 NO_SYS = "mount -t tmpfs none /sys || exit 99\n"
 NO_PROC = "mount -t tmpfs none /proc || exit 99\n"
+LOCKED = "mount -t tmpfs none /sys/kernel/security && echo 'none integrity [%s]' >/sys/kernel/security/lockdown || exit 99\n"
+NO_TRACEFS = "for path in /sys/kernel/tracing /sys/kernel/debug; do mount -t tmpfs none $path || exit 99; done\n"
+FIVE = ["recording", "stacks", "events", "names", "limits"]
+
+
+def check_one_line(done, words):
+    """One line says what failed, why, and what to do."""
+    check(done.returncode == 125, f"status {done.returncode}: {done.stderr}")
+    lines = done.stderr.splitlines()
+    check(len(lines) == 1 and re.fullmatch(r"wallprof: error: recording failed: missing: [^;]+; .*[^.]", lines[0]), done.stderr)
+    check_said(lines[0], words)
+
+
+def check_five_lines(text, verdict, words=()):
+    """For a person: what can be recorded, and the remedy of what cannot."""
+    lines = [re.fullmatch(r"(\w+) +(yes|no|partly) +(\S.*)", line) for line in text.splitlines()]
+    check(all(lines) and [line[1] for line in lines] == FIVE, text)
+    check(lines[0][2] == verdict, text)
+    check(all(line[2] == "no" for line in lines[1:3]) == (verdict == "no"), text)
+    check(all(word in lines[0][3] for word in words), text)
+    check(all(line[2] != "partly" or ";" in line[3] for line in lines), f"a remedy is missing: {text}")
+
+
+def test_one_line(context):
+    """Recording without rights, or where the kernel does not allow it, and what doctor says then."""
+    needs_root()
+    needs_command("setpriv")
+    program = context.path("wallprof")
+    shutil.copy(WALLPROF, program)
+    context.folder.chmod(0o777)
+    as_nobody = 'setpriv --reuid=65534 --regid=65534 --clear-groups %s "$1" '
+    without_bpf = 'setpriv --bounding-set=-bpf,-sys_admin --inh-caps=-all "$1" '
+    paranoid = Path("/proc/sys/kernel/perf_event_paranoid")
+    before = paranoid.read_text()
+    four = ",".join(["-all", *(f"+{c}" for c in ("bpf", "perfmon", "sys_ptrace", "dac_read_search"))])
+    fake = 'mount --bind "$2" /proc/sys/kernel/perf_event_paranoid || exit 99\n'
+    context.path("level").write_text("3\n")
+    setcap = f"cap_syslog+ep {program}"
+    cases = [("", as_nobody % "", ("missing: CAP_BPF and CAP_PERFMON;", "run as root", setcap)),
+             (fake, as_nobody % "", (setcap, "&& sysctl kernel.perf_event_paranoid=2")),
+             ("", without_bpf, ("missing: CAP_BPF;", "--cap-add BPF")),
+             (LOCKED % "confidentiality", '"$1" ', ("lockdown", "boot without lockdown=confidentiality")),
+             (NO_SYS, '"$1" ', ("/sys/kernel/btf/vmlinux", "mount -t sysfs sysfs /sys"))]
+    for prepare, run, words in cases:
+        check_one_line(run_in(context, f"{prepare}{run} -o p.json -- true", program, context.path("level")), words)
+        done = run_in(context, f"{prepare}{run} doctor", program, context.path("level"))
+        check(done.returncode == 1 and not done.stderr, f"{done}")
+        check_five_lines(done.stdout, "no", words)
+    with ExitStack() as left:
+        left.callback(paranoid.write_text, before)
+        paranoid.write_text("3")
+        done = run_in(context, f"{as_nobody % f'--inh-caps={four} --ambient-caps={four}'} doctor", program)
+        if done.returncode != 0:  # Debian's kernels; with others, only the capabilities count
+            check_five_lines(done.stdout, "no", ("perf events", "sysctl kernel.perf_event_paranoid=2"))
+    for prepare in (NO_TRACEFS, LOCKED % "none", LOCKED % "integrity"):
+        done = run_in(context, f'{prepare}"$1" -q -o p.json -- true', program)
+        check(done.returncode == 0 and not done.stderr, f"{prepare}: {done}")
+    good = context.wallprof("doctor").stdout
+    check_five_lines(good, "yes")
+    for wrong in (good.replace("recording  yes", "recording  no "), good + "another\n", good.replace("limits", "names")):
+        expect_failure(check_five_lines, wrong, "yes")
+    expect_failure(check_one_line, run_in(context, f'{NO_SYS}"$1" -o p.json -- true; "$1" -o p.json -- true', program), ())
 
 
 def test_missing_files(context):

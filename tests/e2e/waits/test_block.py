@@ -266,7 +266,7 @@ def test_limited(context):
     if IN_GUEST:
         disk.check_host()
     # Kernels in which submissions can be seen.
-    if IN_GUEST or re.search(r"^yes +fentry/__blk_throtl_bio", context.wallprof("doctor").stdout, re.M):
+    if IN_GUEST or re.search(r"^yes +fentry/__blk_throtl_bio", context.wallprof("doctor", "-v").stdout, re.M):
         held = check_held(report, profile, reported, os.path.realpath(path))
         check(held > 0.5 * (reported["end_ns"] - reported["begin_ns"]), f"held for {held} ns, in {reported}")
         check(waited[READS[1]] > 0.8 * sum(waited.values()), f"the limit is the reason of {waited}")

@@ -32,7 +32,7 @@ def allows_fentry(context):
     if IN_GUEST:
         return True
     if not said:
-        said.append(context.wallprof("doctor", status=None).stdout)
+        said.append(context.wallprof("doctor", "-v", status=None).stdout)
     return not any(line.startswith("no") and "fentry/handle_mm_fault" in line
                    for line in said[0].splitlines())
 
