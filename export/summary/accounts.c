@@ -75,7 +75,9 @@ void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts 
 /* The kernel counts steal time in units of 10 ms. */
 #define STEAL_UNIT_NS (10 * NSEC_PER_MSEC)
 
+/* The kernel leaves interrupts out, and counts by its own clock. */
 #define DISAGREEMENT_NS (10 * NSEC_PER_MSEC)
+#define DISAGREEMENT	0.03
 
 uint64_t accounts_steal_ns(const Timeline *timeline, double *ret_share)
 {
@@ -102,7 +104,7 @@ char *accounts_disagreement(const Timeline *timeline, const Accounts *accounts)
 	/* Steal time is in ours only; what is unknown may have been running. */
 	if (accounts->known == 0 || accounts_steal_ns(timeline, &share) ||
 	    (theirs > ours && difference <= accounts->ledger[STATE_UNKNOWN]) ||
-	    difference <= MAX(theirs, ours) / 100 + DISAGREEMENT_NS)
+	    difference <= MAX(theirs, ours) * DISAGREEMENT + DISAGREEMENT_NS)
 		return NULL;
 	return xasprintf("the kernel says that these threads ran for %s, not %s (-v: more)",
 			 DURATION(theirs), DURATION(ours));

@@ -30,7 +30,7 @@ void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts 
 
 /*
  * Returns how the kernel's account of the running time disagrees with the timeline's, as a sentence
- * for the user; NULL: it agrees to 1 % and 10 ms, or is not known. The caller frees it.
+ * for the user; NULL: it agrees to 3 % and 10 ms, or is not known. The caller frees it.
  */
 char *accounts_disagreement(const Timeline *timeline, const Accounts *accounts);
 

@@ -241,7 +241,7 @@ static char *who_text(const Maker *maker, const Part *part)
 	if (part->threads > 1)
 		return xasprintf("%s (%zu threads)", label, part->threads);
 	if (timeline->processes.items[thread->process].threads.count > 1 &&
-	    !strcmp(label, timeline->processes.items[thread->process].label))
+	    !short_names_own(timeline, thread))
 		return xasprintf("%s (%u)", label, thread->ns_tid);
 	return xstrdup(label);
 }

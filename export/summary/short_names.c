@@ -4,15 +4,61 @@
 
 /* The path of a file that is longer loses its folders. */
 #define SHORT_NAME 24
+/* A longer label is cut. */
+#define SHORT_LABEL 44
+/* What a process does follows in its title after so many words: "postgres: user base host SELECT".
+ */
+#define TITLE_WORDS 4
+
+/* Returns how many bytes of a title (setproctitle(3): "NAME: …") do not change all the time. */
+static size_t title_length(const char *label, const char *name)
+{
+	size_t length = strlen(name), at = 0;
+
+	if (strncmp(label, name, length) != 0 || label[length] != ':')
+		return strlen(label);
+	for (int words = 0; words < TITLE_WORDS && label[at]; words++) {
+		at += strspn(label + at, " ");
+		at += strcspn(label + at, " ");
+	}
+	return at;
+}
+
+/* Returns how many bytes of UTF-8 text have so many characters. */
+static size_t bytes_of(const char *text, size_t characters)
+{
+	size_t at = 0;
+
+	for (; text[at]; at++)
+		if (((unsigned char)text[at] & 0xc0) != 0x80 && characters-- == 0)
+			break;
+	return at;
+}
+
+static char *process_label(const Process *process)
+{
+	const char *label = process->label ? process->label : "unknown";
+	size_t length = title_length(label, process->name ? process->name : "");
+
+	length = MIN(length, bytes_of(label, SHORT_LABEL));
+	return xasprintf("%.*s%s", (int)length, label, label[length] ? "…" : "");
+}
+
+bool short_names_own(const Timeline *timeline, const Thread *thread)
+{
+	const Process *process = &timeline->processes.items[thread->process];
+
+	return thread->name && process->name && strcmp(thread->name, process->name) != 0 &&
+	       !thread->is_main;
+}
 
 char *short_names_thread(const Timeline *timeline, const Thread *thread)
 {
 	const Process *process = &timeline->processes.items[thread->process];
 	_cleanup_free_ char *name = NULL, *of = NULL;
 
-	if (!thread->name || !process->name || !strcmp(thread->name, process->name) ||
-	    thread->is_main)
-		return xstrdup(process->label ? process->label : "unknown");
+	if (!short_names_own(timeline, thread))
+		return process_label(process);
 	name = text_printable(thread->name);
 	of = text_printable(process->name);
 	return xasprintf("%s (%s)", name, of);
@@ -47,6 +93,15 @@ char *short_names_object(const Object *object)
 
 bool short_names_exists(const Object *object)
 {
-	return object->kind != OBJECT_TIMER &&
-	       (object->kind != OBJECT_FUTEX || strstr(object->name, ": "));
+	switch (object->kind) {
+	case OBJECT_TIMER:
+	case OBJECT_ANONYMOUS:
+		return false;
+	case OBJECT_FUTEX:
+		return strstr(object->name, ": ");
+	case OBJECT_EPOLL:
+		return !strstr(object->name, ":[");
+	default:
+		return true;
+	}
 }

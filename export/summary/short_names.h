@@ -7,9 +7,13 @@
 
 /*
  * Returns what the user knows a thread by: the label of its process, "cc1 slow.c", or its own name,
- * "bio_close_file (redis-server)". The caller frees it.
+ * "bio_close_file (redis-server)". Of a title that the process changes all the time it is the
+ * beginning. The caller frees it.
  */
 char *short_names_thread(const Timeline *timeline, const Thread *thread);
+
+/* Returns whether a thread has a name of its own, other than its process's. */
+bool short_names_own(const Timeline *timeline, const Thread *thread);
 
 /*
  * Returns the part of an object's name that tells it from others: "…/db.wal", "table_lock",
@@ -17,7 +21,11 @@ char *short_names_thread(const Timeline *timeline, const Thread *thread);
  */
 char *short_names_object(const Object *object);
 
-/* A length of time is no name, and an address of memory is one only with its variable. */
+/*
+ * Returns whether an object has a name that says something. A length of time and "[eventfd]" are
+ * none, an address of memory is one only with its variable, and a list of what epoll watches is
+ * none if it has numbers of inodes.
+ */
 bool short_names_exists(const Object *object);
 
 #endif

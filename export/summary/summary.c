@@ -54,14 +54,13 @@ static bool ended(const Timeline *timeline, uint64_t *ret_ns)
 	return true;
 }
 
-/* Returns ", 3 idle" or, where no thread's end was waited for, ", idle for 97 % of their time". */
+/* Returns ", 3 idle" or, without a path, how much of the threads' time was: ", 97 % idle". */
 static char *idle_text(const Timeline *timeline, const Answer *answer)
 {
 	uint64_t lifetime_ns = accounts_of(timeline).lifetime;
 
 	if (!answer->is_path && answer->idle_ns > 0)
-		return xasprintf(", idle for %.0f %% of their time",
-				 100.0 * answer->idle_ns / lifetime_ns);
+		return xasprintf(", %.0f %% idle", 100.0 * answer->idle_ns / lifetime_ns);
 	return answer->idle_threads ? xasprintf(", %zu idle", answer->idle_threads) : xstrdup("");
 }
 
@@ -78,7 +77,6 @@ static char *title(const Timeline *timeline, const Answer *answer)
 			 threads, idle,
 			 answer->is_path	  ? "critical path"
 			 : timeline->whole_system ? "CPUs, disks and locks"
-			 : answer->idle_ns > 0	  ? "busy and waiting time"
 						  : "time",
 			 what);
 }
