@@ -550,6 +550,6 @@ def test_btrfs_metadata(context):
             context.wallprof("-q", "--keep-capture", "-o", context.path("p.json.gz"), "--", "find", mount, "-size", "+1")
         finally:
             subprocess.run(["umount", "--lazy", mount], check=True)
-        report = read_report(context, f"{context.path('p.json.gz')}.capture")
+        report = read_report(context, capture_of(context.path("p.json.gz")))
         check_metadata(report, disk.name, mount, count * 100)
         expect_failure(check_metadata, report, disk.name, mount, SIZE_OF_BTRFS)

@@ -246,8 +246,11 @@ def compare(profile, reported, is_root):
     for interval in reported.intervals:
         intervals.setdefault(interval["tid"], []).append(interval)
     for thread in profile.threads:
-        # 12.3 is the fourth that had the number 12.
-        tid = int(str(thread.tid).partition(".")[0])
+        # 12.3 is the fourth that had the number 12; rows of devices and CPUs have names.
+        number = str(thread.tid).partition(".")[0]
+        if not number.isdigit():
+            continue
+        tid = int(number)
         mine = sorted((i for i in intervals.get(tid, ()) if lives_in(thread, i, offset)),
                       key=lambda i: i["begin_ns"])
         starts = [i["begin_ns"] + offset + SLACK_NS for i in mine]
