@@ -216,7 +216,7 @@ static void write_path(Chrome *chrome)
 
 static void write_run(Chrome *chrome, uint32_t cpu, const CpuRun *run, uint64_t end_ns)
 {
-	_cleanup_free_ char *name = cpu_run_text(chrome->timeline, run->task);
+	_cleanup_free_ char *name = cpu_run_label(chrome->timeline, run->task);
 	Json *json = &chrome->json;
 
 	chrome_begin(chrome, "X", name, CPUS_PID, CPUS_TID + cpu);

@@ -617,10 +617,10 @@ static void write_run_data(Profile *profile, const Marker *marker)
 	const Task *task = &timeline->tasks.items[marker->index];
 	const Thread *thread =
 		task->thread == THREAD_NONE ? NULL : &timeline->threads.items[task->thread];
-	_cleanup_free_ char *name = cpu_run_text(timeline, marker->index);
+	_cleanup_free_ char *name = cpu_run_label(timeline, marker->index);
 
 	json_key_string(&profile->json, "type", "OnCPU");
-	key_unique(profile, "name", thread ? thread_label(timeline, thread) : name);
+	key_unique(profile, "name", name);
 	key_task(profile, "thread", marker->index);
 	if (thread && !thread->is_main)
 		key_unique(profile, "process", timeline->processes.items[thread->process].label);

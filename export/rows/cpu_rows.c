@@ -38,6 +38,17 @@ char *cpu_run_text(const Timeline *timeline, uint32_t task)
 					  : timeline->threads.items[who->thread].name));
 }
 
+char *cpu_run_label(const Timeline *timeline, uint32_t task)
+{
+	uint32_t thread = task == CPU_IDLE || task == CPU_UNKNOWN
+				  ? THREAD_NONE
+				  : timeline->tasks.items[task].thread;
+
+	if (thread == THREAD_NONE)
+		return cpu_run_text(timeline, task);
+	return xstrdup(thread_label(timeline, &timeline->threads.items[thread]));
+}
+
 static const char *process_text(const Timeline *timeline, const Task *task)
 {
 	const Thread *thread;

@@ -29,5 +29,7 @@ void cpu_rows_walk(StackTable *tables, const CpuPlan *plan, uint32_t cpu, RowVis
 
 /* Returns the name of a run for the user: "worker"; "idle". The caller frees it. */
 char *cpu_run_text(const Timeline *timeline, uint32_t task);
+/* The same with what tells a process from others of its name: "cc1 lvm.c". */
+char *cpu_run_label(const Timeline *timeline, uint32_t task);
 
 #endif
