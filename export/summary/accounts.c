@@ -41,8 +41,7 @@ Accounts accounts_of(const Timeline *timeline)
 	return accounts;
 }
 
-/* Returns whether the window is only a part of the recording. */
-static bool is_part(const Timeline *timeline)
+bool accounts_is_part(const Timeline *timeline)
 {
 	return timeline->cut || timeline_meta(timeline, "flight_recorder_ns");
 }
@@ -56,7 +55,7 @@ void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts 
 		DURATION(accounts->ledger[STATE_BLOCKED]),
 		DURATION(accounts->ledger[STATE_UNKNOWN]), DURATION(accounts->lifetime));
 	if (accounts->known == 0) {
-		fputs(is_part(timeline)
+		fputs(accounts_is_part(timeline)
 			      ? "kernel accounting: not available for a part of a recording\n"
 			      : "kernel accounting: not received\n",
 		      file);
@@ -186,7 +185,7 @@ static void print_untraced(FILE *file, const Timeline *timeline)
 
 void accounts_print_losses(FILE *file, const Timeline *timeline)
 {
-	bool part = is_part(timeline), any;
+	bool part = accounts_is_part(timeline), any;
 
 	any = print_lost_kinds(file, timeline, part ? PART_SHOWN : PART_ALL, "events lost: ");
 	if (any)
@@ -227,7 +226,7 @@ char *accounts_loss_text(const Timeline *timeline)
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
 
-	any = print_lost_kinds(stream, timeline, is_part(timeline) ? PART_SHOWN : PART_ALL,
+	any = print_lost_kinds(stream, timeline, accounts_is_part(timeline) ? PART_SHOWN : PART_ALL,
 			       "events lost: ");
 	if (!timeline->complete) {
 		fprintf(stream, "%sthe recording was cut off", any ? "; " : "");

@@ -17,6 +17,9 @@ typedef struct Accounts {
 	bool delay_known;
 } Accounts;
 
+/* Returns whether the window is only a part of the recording. */
+bool accounts_is_part(const Timeline *timeline);
+
 Accounts accounts_of(const Timeline *timeline);
 
 /*

@@ -48,7 +48,7 @@ static bool ended(const Timeline *timeline, uint64_t *ret_ns)
 		return false;
 	process = &timeline->processes
 			   .items[timeline->threads.items[timeline->command_thread].process];
-	if (!process->exited_in_window)
+	if (!process->exited_in_window || accounts_is_part(timeline))
 		return false;
 	*ret_ns = process->end_ns - process->start_ns;
 	return true;
@@ -237,17 +237,23 @@ static void print_parts(const Page *page, const Answer *answer, size_t lines)
 	}
 }
 
+/* A command that is cut cannot be pasted, so the second one is left out if there is no room. */
 static void print_next(const Page *page, const SummaryOptions *options)
 {
 	_cleanup_free_ char *profile_word = shell_word(options->profile);
 	_cleanup_free_ char *profile = text_printable(profile_word);
-	_cleanup_free_ char *capture_word = options->capture ? shell_word(options->capture) : NULL;
-	_cleanup_free_ char *capture = text_printable(capture_word);
+	_cleanup_free_ char *open = xasprintf("next: wallprof open %s", profile);
+	_cleanup_free_ char *capture_word = NULL, *capture = NULL, *both = NULL;
 
-	if (options->capture)
-		page_line(page, "next: wallprof open %s · wallprof report %s", profile, capture);
+	if (options->capture) {
+		capture_word = shell_word(options->capture);
+		capture = text_printable(capture_word);
+		both = xasprintf("%s, or wallprof report %s", open, capture);
+	}
+	if (both && (page->width == 0 || page_columns(page, both) <= page->width))
+		page_line(page, "%s", both);
 	else
-		page_line(page, "next: wallprof open %s", profile);
+		fprintf(page->file, "%s\n", open);
 }
 
 void summary_print(FILE *file, const Timeline *timeline, Frames *frames,

@@ -53,7 +53,7 @@ static void test_lines(void **state)
 		       "CPUs: used 4 % of 4; up to 1 thread wanted one, and "
 		       "waited 25.000 ms\n");
 	check_contains(print_summary, t,
-		       "next: wallprof open dir/out.json.gz · wallprof report dir/out.capture\n");
+		       "next: wallprof open dir/out.json.gz, or wallprof report dir/out.capture\n");
 	check_lacks(print_summary, t, "lost");
 	check_lacks(print_summary, t, "real ");
 	check_contains(print_accounts, t, "time by state: running 15.000 ms + runnable 25.000 ms");
