@@ -52,7 +52,7 @@ static int append(CaptureWriter *writer, const void *data, size_t size)
 	}
 	/* If this fails too, the reader finds a torn frame and stops before it. */
 	if (capture_writer_cut(writer, writer->file_bytes) < 0)
-		log_verbose("cannot cut off the unfinished frame: %s", strerror(errno));
+		log_verbose("cutting off the unfinished frame failed: %s", strerror(errno));
 	return writer->error;
 }
 

@@ -196,7 +196,7 @@ static int add_all(Doctor *doctor, const char *what)
 	fd = safe_open(what, 0, &st);
 	error = add_object(doctor, what, fd);
 	if (error)
-		log_error("%s: %s", what,
+		log_error("reading %s failed: %s", what,
 			  error == -ENOEXEC ? table_error_text(error) : strerror(-error));
 	return error;
 }

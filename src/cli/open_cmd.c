@@ -128,9 +128,9 @@ static void report_browser_exit(pid_t *browser)
 		return;
 	*browser = -1;
 	if (WIFEXITED(status) && WEXITSTATUS(status) >= CANNOT_RUN)
-		log_warn("starting a browser failed; open the URL yourself");
+		log_warn("starting a browser failed: no such program; open the URL yourself");
 	else if (WIFEXITED(status) && WEXITSTATUS(status))
-		log_warn("the browser failed with status %d; open the URL yourself",
+		log_warn("the browser failed: exit status %d; open the URL yourself",
 			 WEXITSTATUS(status));
 }
 

@@ -266,7 +266,8 @@ static int make_maps(struct wallprof *const groups[static LOAD_GROUPS])
 		int error = make_map(map, types_fd);
 
 		if (error) {
-			log_verbose("map %s: %s", bpf_map__name(map), strerror(-error));
+			log_verbose("making the map %s failed: %s", bpf_map__name(map),
+				    strerror(-error));
 			return error;
 		}
 		other = bpf_object__next_map(groups[LOAD_GROUP_TICK]->obj, other);

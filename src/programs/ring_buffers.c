@@ -29,8 +29,8 @@ static void *create_rings(void *argument)
 			bpf_map_create(BPF_MAP_TYPE_RINGBUF, names[i], 0, 0, rings->sizes[i], NULL);
 		if (rings->fds[i] < 0) {
 			rings->error = -errno;
-			log_verbose("%s of %u bytes: %s", names[i], rings->sizes[i],
-				    strerror(-rings->error));
+			log_verbose("making the map %s of %u bytes failed: %s", names[i],
+				    rings->sizes[i], strerror(-rings->error));
 		}
 	}
 	return NULL;
