@@ -275,11 +275,11 @@ static void print_operand(const Line *line, const char *text)
 	case VERB_EXPORT:
 	case VERB_REPORT:
 		if (!line->has_file)
-			puts(":files .capture");
+			puts(":files .capture .json .json.gz .json.zst");
 		break;
 	case VERB_OPEN:
 		if (!line->has_file)
-			puts(":files .json .json.gz .json.zst");
+			puts(":files .json .json.gz .json.zst .capture");
 		break;
 	default:
 		break;

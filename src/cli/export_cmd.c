@@ -171,16 +171,6 @@ static int analyse(Loaded *loaded, pid_t critical_tid)
 	return error;
 }
 
-static void log_unreadable(const char *path, const char *reason)
-{
-	_cleanup_free_ char *word = shell_word(path);
-
-	if (export_cmd_file_kind(path) == FILE_KIND_PROFILE)
-		log_error("%s is a profile, not a capture; wallprof open %s", path, word);
-	else
-		log_error("reading %s failed: %s", path, reason);
-}
-
 int export_cmd_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
 		    Loaded *ret_loaded)
 {
@@ -191,7 +181,8 @@ int export_cmd_load(const char *capture_path, const LoadOptions *options, const 
 	int error = capture_reader_open(capture_path, &reader, &message);
 
 	if (error) {
-		log_unreadable(capture_path, message ? message : error_text(error));
+		log_error("reading %s failed: %s", capture_path,
+			  message ? message : error_text(error));
 		return error;
 	}
 	error = read_all(reader, options, &loaded, &has_symbols);

@@ -187,16 +187,6 @@ static char *served_name(const char *path, bool unpacked)
 	return name;
 }
 
-static void log_wrong_kind(const char *path)
-{
-	_cleanup_free_ char *word = shell_word(path);
-
-	if (export_cmd_file_kind(path) == FILE_KIND_CAPTURE)
-		log_error("%s is a capture, not a profile; wallprof export %s", path, word);
-	else
-		log_error("reading %s failed: not a profile", path);
-}
-
 /*
  * The viewer cannot read zstd, so such a file is decompressed once. Any other file is read again
  * for each request.
@@ -213,7 +203,7 @@ static int open_profile(const char *given, Profile *profile)
 		profile->fd < 0 ? xstrdup(given) : xasprintf("/proc/self/fd/%d", profile->fd);
 	error = static_files_profile(profile->path, &file);
 	if (error == -EMEDIUMTYPE)
-		log_wrong_kind(given);
+		log_error("reading %s failed: not a profile", given);
 	else if (error)
 		log_error("reading %s failed: %s", given, strerror(-error));
 	else

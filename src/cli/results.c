@@ -134,8 +134,8 @@ static int find_last(IsResult is_one, const char *what, char **ret_path)
 	}
 	closedir(folder);
 	if (!found) {
-		log_error("there is no %s in the working directory; name one, or make one with "
-			  "wallprof -- COMMAND",
+		log_error("finding the last %s failed: none is in the working directory; name "
+			  "one, or make one with wallprof -- COMMAND",
 			  what);
 		return -ENOENT;
 	}
@@ -156,7 +156,7 @@ int results_find_capture(const char *given, char **ret_path)
 	}
 	capture = results_capture_name(given);
 	if (export_cmd_file_kind(capture) != FILE_KIND_CAPTURE) {
-		log_error("%s is a profile, and its capture %s is not there; record without "
+		log_error("reading the capture of %s failed: there is no %s; record without "
 			  "--discard-capture",
 			  given, capture);
 		return -ENOENT;

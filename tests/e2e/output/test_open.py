@@ -299,7 +299,7 @@ def test_no_profile(context):
     path.rename(context.path("alone.json.gz"))
     for verb in ("report", "export"):
         done = context.wallprof(verb, context.path("alone.json.gz"), status=1)
-        check("is a profile" in done.stderr and "alone.capture" in done.stderr, f"{verb}: {done.stderr}")
+        check("reading the capture of" in done.stderr and "alone.capture" in done.stderr, f"{verb}: {done.stderr}")
     context.wallprof("open", "a", "b", status=125)
 
 

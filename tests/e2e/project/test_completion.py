@@ -39,7 +39,7 @@ def check_offered(context, words, wanted):
 
 
 def test_places(context):
-    every_file, profiles = ":files", ":files .json .json.gz .json.zst"
+    every_file, captures, profiles = ":files", ":files .capture .json .json.gz .json.zst", ":files .json .json.gz .json.zst .capture"
     for words, wanted in (
             (("--fault-source", ""), {"auto", "fentry", "events", "off"}),
             (("--fault-source", "=", "e"), {"events"}),
@@ -63,7 +63,7 @@ def test_places(context):
             (("-q", "ls", "-"), {":command 1"}),
             (("record", "--", "ls", "--co"), {":command 2"}),
             (("-o", "x", "record", "-F99", "ls", "record", ""), {":command 4"}),
-            (("report", ""), {":files .capture"}), (("export", "-o", "x", "y"), {":files .capture"}),
+            (("report", ""), {captures}), (("export", "-o", "x", "y"), {captures}),
             (("report", "x.capture", ""), set()),
             (("open", ""), {profiles}),
             (("doctor", ""), set()), (("doctor", "--un"), {"--unwind"}),
@@ -142,7 +142,7 @@ def test_bash(folder):
     def ask(*words):
         return asked(folder, ["bash", "-c", ASK_BASH, str(SCRIPTS / "wallprof.bash")], "wallprof", *words)
     for words, wanted in ((("--fault-source", "=", "e"), {"events"}), (("--stacks", "="), {"dwarf", "fp", "none"}),
-                          (("report", "--js"), {"--json"}), (("report", ""), {"one.capture", "below"}),
+                          (("report", "--js"), {"--json"}), (("report", "o"), {"one.capture"}), (("report", ""), {"one.capture", "two.json.gz", "three four.json", "below"}),
                           (("open", "t"), {"two.json.gz", "three four.json"}), (("open", "oth"), {"other"}),
                           (("open", "--viewer", ""), {"below"}), (("ls", "oth"), {"other"})):
         check(ask(*words) == wanted, f"{words}: {ask(*words)}, should be {wanted}")
@@ -156,7 +156,7 @@ def test_fish(folder):
         lines = asked(folder, ["fish", "-c", ASK_FISH, str(SCRIPTS / "wallprof.fish")], f"wallprof {line}")
         return names(lines)
     for line, wanted in (("--fault-source=e", {"--fault-source=events"}), ("--stacks ", {"dwarf", "fp", "none"}),
-                         ("report --js", {"--json"}), ("report ", {"one.capture", "below/"}),
+                         ("report --js", {"--json"}), ("report ", {"one.capture", "two.json.gz", "three four.json", "below/"}),
                          ("open t", {"two.json.gz", "three four.json"}), ("open --viewer ", {"below/"}),
                          ("export -o oth", {"other"}), ("--output=oth", {"--output=other"})):
         check(ask(line) == wanted, f"{line}: {ask(line)}, should be {wanted}")
@@ -168,8 +168,8 @@ def test_zsh(folder):
         return asked(folder, ["zsh", "-f", "-c", ASK_ZSH, "zsh", str(SCRIPTS / "_wallprof")], "wallprof", *words)
     for words, wanted in ((("--fault-source=e",), {"--fault-source=events"}), (("--stacks", "f"), {"fp"}),
                           (("report", "--js"), {"--json:print the report as JSON"}),
-                          (("report", ""), {"files -g *(.capture)(-.)"}),
-                          (("open", "t"), {"files -g *(.json|.json.gz|.json.zst)(-.)"}),
+                          (("report", ""), {"files -g *(.capture|.json|.json.gz|.json.zst)(-.)"}),
+                          (("open", "t"), {"files -g *(.json|.json.gz|.json.zst|.capture)(-.)"}),
                           (("--output=x",), {"compset", "files "}), (("open", "--viewer", ""), {"files -/"}),
                           (("record", "--", "ls", "-l"), {"normal ls -l 2"})):
         check(ask(*words) == wanted, f"{words}: {ask(*words)}, should be {wanted}")

@@ -31,7 +31,7 @@ STATEMENT = re.compile("|".join((
     r"--[%\w-]+ (cannot be combined with|cannot be used with|can only be used with) [-\w% ]+",
     r"--viewer '%s': the folder has no index.html", r"--[%\w-]+ is allowed on the command line only", r"--from must be before --to",
     r"(--[\w-]+(, | and ))+--[\w-]+ (are mutually exclusive|select no thread of this recording)",
-    r"%[ds] is a (profile|capture|thread)( of process %d|, not a (capture|profile)); .+",
+    r"%d is a thread of process %d; give .+",
     r"%s is the capture and would be overwritten", r"the profile and --json-summary name the same file: %s",
     r"process %d has ended", r"the threads to record have ended", r"nothing to record; give a command .+",
     r"(%s|interrupted) before the recording began( \(--delay\))?",
@@ -123,10 +123,10 @@ class Provoked:
     def take(self, text):
         self.lines += [line for line in text.splitlines() if line.startswith("wallprof: ")]
 
-    def run(self, *arguments, prefix=(), settings=None, **environment):
-        done = subprocess.run([*map(str, prefix), WALLPROF, *map(str, arguments)], cwd=self.context.folder,
+    def run(self, *arguments, prefix=(), folder=None, **environment):
+        done = subprocess.run([*map(str, prefix), WALLPROF, *map(str, arguments)], cwd=folder or self.context.folder,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=GIVE_UP_S, env={**self.environment, **environment}, **(settings or {}))
+                              timeout=GIVE_UP_S, env={**self.environment, **environment})
         self.take(done.stderr)
         return done
 
@@ -205,7 +205,12 @@ def wrong_files(provoked):
     context, path = provoked.context, provoked.context.path
     context.wallprof("record", "-q", "--defer-symbols", "-o", "c", "--", *context.workload("burn", threads=2, ms=50))
     context.wallprof("export", "-q", "-o", "p.json", "c")
-    for line in ("report p.json", "report no-such-file", "report /etc/passwd", "open c", "open /etc/passwd",
+    path("alone.json").write_bytes(path("p.json").read_bytes())
+    provoked.run("report", "alone.json")
+    provoked.run("report", folder=path("folder.json"))
+    context.wallprof("-q", "-o", "last.json", "--", "true", env=provoked.environment)
+    for line in ("record -- true", "report", "export c",
+                 "report no-such-file", "report /etc/passwd", "open /etc/passwd",
                  "open no-such-file", "export --format firefox -o c c", "export --from 100s c", "report --function no_such_function c",
                  "report --critical-path=1 c", "export -o q.json c", "doctor --unwind /etc/passwd",
                  "doctor --unwind 999999999", "open --viewer ftp://x p.json", "open --viewer . p.json"):
