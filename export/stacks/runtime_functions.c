@@ -87,7 +87,7 @@ static bool is_go_standard(const char *function)
 	return false;
 }
 
-static bool is_run_time(const Frames *frames, const Frame *frame)
+bool runtime_is_frame(const Frames *frames, const Frame *frame)
 {
 	const char *function = strings_get(&frames->strings, frame->function);
 
@@ -108,7 +108,7 @@ static bool is_made_up(const Frame *frame)
 static bool is_start(const Frames *frames, const Frame *frame)
 {
 	return !strcmp(strings_get(&frames->strings, frame->function), "_start") ||
-	       is_run_time(frames, frame) || is_made_up(frame);
+	       runtime_is_frame(frames, frame) || is_made_up(frame);
 }
 
 size_t runtime_entry(const Frames *frames, const uint32_t *indexes, size_t count)
@@ -119,7 +119,7 @@ size_t runtime_entry(const Frames *frames, const uint32_t *indexes, size_t count
 	for (size_t i = 0; i < count; i++) {
 		const Frame *frame = &frames->list.items[indexes[count - 1 - i]];
 
-		if (is_run_time(frames, frame))
+		if (runtime_is_frame(frames, frame))
 			above = i + 1;
 		else if (!is_made_up(frame))
 			break;

@@ -14,6 +14,9 @@
 /* Recognizes glibc, musl, uClibc and Bionic by the base name of the file. */
 bool runtime_is_c_library(const char *library);
 
+/* Returns whether a frame is of the run-time system. */
+bool runtime_is_frame(const Frames *frames, const Frame *frame);
+
 /*
  * Returns how many frames a stack has from its root up to the function of the run-time system that
  * the program called; the frames above are not shown. indexes: frames_resolve()'s user part, root

@@ -6,24 +6,9 @@
 #include "wait_groups.h"
 #include "functions.h"
 #include "kernel_rules.h"
+#include "runtime_functions.h"
 #include "wait_fields.h"
-
-/* One user stack of one process, and the waits in it. */
-typedef struct StackWaits {
-	uint32_t chain;		 /* Strings */
-	VEC(uint32_t) functions; /* WaitGroupsPrivate::functions, each once */
-	Distribution waits;
-	ThreadList threads;
-} StackWaits;
-
-struct WaitGroupsPrivate {
-	Frames *frames;
-	Functions functions;
-	Strings chains;
-	Map stack_index; /* (process, user stack) -> stacks */
-	VEC(StackWaits) stacks;
-	Map group_index;
-};
+#include "wait_groups_private.h"
 
 /* Threads come one after another. */
 static void add_thread(ThreadList *list, uint32_t thread)
@@ -49,19 +34,29 @@ static void look(struct WaitGroupsPrivate *private, const Timeline *timeline, co
 	const uint32_t *indexes = NULL;
 	_cleanup_free_ char *chain = NULL;
 	Map seen = {};
-	size_t count = 0;
+	size_t count = 0, entry;
 
 	if (ref->user_stack != STACK_NONE)
 		count = frames_resolve(private->frames, timeline, ref->ns_tgid, ref->ns,
 				       ref->user_stack, STACK_NONE, false, &indexes);
+	entry = runtime_entry(private->frames, indexes, count);
+	stack->own = MAP_NONE;
 	for (size_t i = 0; i < count; i++) {
-		uint32_t function = functions_number(&private->functions,
-						     &private->frames->list.items[indexes[i]]);
+		const Frame *frame = &private->frames->list.items[indexes[i]];
+		uint32_t function = functions_number(&private->functions, frame);
+		bool of_runtime = runtime_is_frame(private->frames, frame);
 
+		while (private->of_runtime.count <= function)
+			*vec_push(&private->of_runtime) = false;
+		private->of_runtime.items[function] = of_runtime;
+		if (frame->lib != LIBRARY_NONE && !of_runtime)
+			stack->own = function;
 		if (map_get(&seen, function) != MAP_NONE)
 			continue;
 		map_set(&seen, function, 1);
 		*vec_push(&stack->functions) = function;
+		if (i < entry)
+			stack->shown = stack->functions.count;
 	}
 	map_free(&seen);
 	chain = chain_add_user(xstrdup(""), private->frames, indexes, count);
@@ -93,12 +88,18 @@ static uint32_t basis_of(const Timeline *timeline, const Interval *wait)
 		       : 0;
 }
 
+static uint64_t group_key(const Timeline *timeline, const Interval *wait, uint32_t object,
+			  uint32_t chain)
+{
+	return hash_mix((uint64_t)wait_reason(wait) << 32 | basis_of(timeline, wait),
+			(uint64_t)object << 32 | chain);
+}
+
 static WaitGroup *group_of(WaitGroups *groups, const Timeline *timeline, const Interval *wait,
 			   uint32_t object, uint32_t chain)
 {
 	uint32_t basis = basis_of(timeline, wait);
-	uint64_t key =
-		hash_mix((uint64_t)wait_reason(wait) << 32 | basis, (uint64_t)object << 32 | chain);
+	uint64_t key = group_key(timeline, wait, object, chain);
 	uint32_t number = map_get(&groups->private->group_index, key);
 
 	if (number == MAP_NONE) {
@@ -110,6 +111,7 @@ static WaitGroup *group_of(WaitGroups *groups, const Timeline *timeline, const I
 			.object = object,
 			.objects = object != OBJECT_NONE,
 			.chain = strings_get(&groups->private->chains, chain),
+			.number = number,
 		};
 	}
 	return &groups->list.items[number];
@@ -133,6 +135,9 @@ static void add_wait(WaitGroups *groups, const Timeline *timeline, uint32_t numb
 	add_thread(&group->threads, number);
 	distribution_add(&stack->waits, ns);
 	add_thread(&stack->threads, number);
+	while (groups->private->thread_ns.count <= number)
+		*vec_push(&groups->private->thread_ns) = 0;
+	groups->private->thread_ns.items[number] += ns;
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -169,7 +174,23 @@ WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames, bool with_
 	}
 	if (groups.list.count > 1)
 		qsort(groups.list.items, groups.list.count, sizeof(WaitGroup), compare_groups);
+	vec_reserve(&groups.private->places, groups.list.count);
+	for (size_t i = 0; i < groups.list.count; i++)
+		groups.private->places.items[groups.list.items[i].number] = i;
 	return groups;
+}
+
+void wait_groups_charge(WaitGroups *groups, const Timeline *timeline, uint32_t number, size_t i,
+			uint64_t ns)
+{
+	const Thread *thread = &timeline->threads.items[number];
+	const Interval *wait = &thread->intervals.items[i];
+	uint64_t key = group_key(timeline, wait, wait_object(timeline, thread, i),
+				 stack_of(groups->private, timeline, thread, i)->chain);
+	uint32_t group = map_get(&groups->private->group_index, key);
+
+	if (group != MAP_NONE)
+		groups->list.items[groups->private->places.items[group]].path_ns += ns;
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -179,8 +200,7 @@ static int compare_threads(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts the threads; each is there once. */
-static void sort_threads(ThreadList *list)
+void wait_groups_sort_threads(ThreadList *list)
 {
 	size_t kept = 0;
 
@@ -196,8 +216,9 @@ void wait_group_add(WaitGroup *group, const WaitGroup *from)
 {
 	distribution_add_all(&group->waits, &from->waits);
 	group->delay_ns += from->delay_ns;
+	group->path_ns += from->path_ns;
 	vec_append(&group->threads, from->threads.items, from->threads.count);
-	sort_threads(&group->threads);
+	wait_groups_sort_threads(&group->threads);
 	group->objects += from->objects;
 }
 
@@ -270,6 +291,9 @@ void wait_groups_free(WaitGroups *groups)
 		vec_free(&private->stacks.items[i].threads);
 	}
 	vec_free(&private->stacks);
+	vec_free(&private->thread_ns);
+	vec_free(&private->places);
+	vec_free(&private->of_runtime);
 	map_free(&private->stack_index);
 	map_free(&private->group_index);
 	strings_free(&private->chains);
@@ -336,7 +360,7 @@ static FunctionWaits waits_below(const struct WaitGroupsPrivate *private, uint32
 		for (size_t k = 0; k < stack->threads.count; k++)
 			*vec_push(&threads) = stack->threads.items[k];
 	}
-	sort_threads(&threads);
+	wait_groups_sort_threads(&threads);
 	below.threads = threads.count;
 	vec_free(&threads);
 	return below;

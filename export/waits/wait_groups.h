@@ -25,7 +25,9 @@ typedef struct WaitGroup {
 	const char *chain; /* "read_header ← extract ← main", or "" without a user stack */
 	Distribution waits;
 	uint64_t delay_ns;  /* how long the threads were runnable afterwards */
+	uint64_t path_ns;   /* what wait_groups_charge() added */
 	ThreadList threads; /* threads with such waits */
+	uint32_t number;    /* until groups are merged */
 } WaitGroup;
 
 /* The waits below one function of one library, in any thread. */
@@ -34,6 +36,7 @@ typedef struct FunctionWaits {
 	const char *library; /* NULL: none, or unknown memory */
 	Distribution waits;
 	size_t threads;
+	const char *others; /* functions with the same waits, "fill, parse"; NULL: not looked for */
 } FunctionWaits;
 
 typedef struct WaitGroups {
@@ -64,5 +67,24 @@ typedef void (*FunctionVisitor)(void *user, FunctionWaits *waits);
  */
 size_t wait_groups_by_function(WaitGroups *groups, const char *name, size_t most,
 			       FunctionVisitor visit, void *user);
+
+/*
+ * Adds to WaitGroup::path_ns of the group of wait i of a thread. To be called before groups are
+ * merged.
+ */
+void wait_groups_charge(WaitGroups *groups, const Timeline *timeline, uint32_t thread, size_t i,
+			uint64_t ns);
+
+/*
+ * Does the same as wait_groups_by_function(), but passes only functions that tell something:
+ * - of functions with the same waits one: the innermost of the program itself, or else the one that
+ *   the program called. If nearly all waits below a function are below another one that it calls,
+ *   only the latter is passed;
+ * - none that is on nearly all stacks of the threads that have it, as main() and what calls it,
+ *   unless waits have no function of the program that is nearer;
+ * - none inside the run-time system (runtime_functions.h).
+ */
+size_t wait_groups_telling_functions(WaitGroups *groups, size_t most, FunctionVisitor visit,
+				     void *user);
 
 #endif

@@ -158,6 +158,101 @@ static void test_functions(void **state)
 	forget(fixture);
 }
 
+typedef struct Told {
+	const char *function, *others;
+	uint64_t ms;
+	size_t threads;
+} Told;
+
+typedef struct Expected {
+	const Told *list;
+	size_t count, at;
+} Expected;
+
+static void expect_told(void *user, FunctionWaits *function)
+{
+	Expected *expected = user;
+	const Told *told = &expected->list[expected->at++];
+
+	assert_true(expected->at <= expected->count);
+	assert_string_equal(function->function, told->function);
+	assert_string_equal(function->others, told->others);
+	assert_int_equal(function->waits.total_ns, told->ms * MS);
+	assert_int_equal(function->threads, told->threads);
+}
+
+static void check_telling(Fixture *fixture, const Told *list, size_t count)
+{
+	WaitGroups groups = wait_groups_make(&fixture->timeline, fixture->frames, false);
+	Expected expected = {list, count, 0};
+
+	assert_int_equal(wait_groups_telling_functions(&groups, SIZE_MAX, expect_told, &expected),
+			 count);
+	assert_int_equal(expected.at, count);
+	expected.at = 0;
+	assert_int_equal(wait_groups_telling_functions(&groups, 1, expect_told, &expected), 1);
+	wait_groups_free(&groups);
+}
+
+/* main() is on all stacks, read() where parse() is, and save() is all that write() is for. */
+static void test_telling_functions(void **state)
+{
+	static const Told wanted[] = {{"parse", "read", 70, 2},
+				      {"fill", "", 40, 1},
+				      {"load", "", 30, 1},
+				      {"save", "write", 20, 1}};
+	Fixture *fixture = *state;
+
+	add_thread(fixture);
+	wait_for(fixture, 40, REASON_DISK_READ, user_stack(fixture, "read fill parse main _start"));
+	wait_for(fixture, 20, REASON_DISK_WRITE, user_stack(fixture, "write save main _start"));
+	add_thread(fixture);
+	wait_for(fixture, 30, REASON_DISK_READ, user_stack(fixture, "read load parse main _start"));
+	wait_for(fixture, 1000, REASON_IDLE_EPOLL, user_stack(fixture, "epoll_wait main _start"));
+	check_telling(fixture, wanted, ARRAY_LEN(wanted));
+	forget(fixture);
+}
+
+/* A thread's function is told if it waits itself; one that nearly only calls another is not. */
+static void test_nearly_all(void **state)
+{
+	static const Told wanted[] = {
+		{"worker", "start_thread", 200, 2}, {"lock", "futex", 96, 1}, {"other", "", 4, 1}};
+	Fixture *fixture = *state;
+
+	add_thread(fixture);
+	wait_for(fixture, 96, REASON_MUTEX,
+		 user_stack(fixture, "futex lock take worker start_thread"));
+	wait_for(fixture, 4, REASON_SLEEP, user_stack(fixture, "other take worker start_thread"));
+	wait_for(fixture, 50, REASON_SLEEP, user_stack(fixture, "worker start_thread"));
+	add_thread(fixture);
+	wait_for(fixture, 50, REASON_SLEEP, user_stack(fixture, "worker start_thread"));
+	check_telling(fixture, wanted, ARRAY_LEN(wanted));
+	forget(fixture);
+}
+
+/* What is charged to a wait is its group's, before groups are merged and after. */
+static void test_charge(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t reading = user_stack(fixture, "read parse main");
+	WaitGroups groups;
+
+	add_thread(fixture);
+	wait_for(fixture, 10, REASON_DISK_READ, reading);
+	wait_for(fixture, 30, REASON_PIPE_READ, reading);
+	wait_for(fixture, 5, REASON_DISK_READ, reading);
+	groups = wait_groups_make(&fixture->timeline, fixture->frames, false);
+	wait_groups_charge(&groups, &fixture->timeline, 0, 0, 7);
+	wait_groups_charge(&groups, &fixture->timeline, 0, 2, 4);
+	wait_groups_merge_objects(&groups, 3);
+	assert_int_equal(groups.list.items[0].reason, REASON_PIPE_READ);
+	assert_int_equal(groups.list.items[0].path_ns, 0);
+	assert_int_equal(groups.list.items[1].path_ns, 11);
+	wait_groups_free(&groups);
+	forget(fixture);
+}
+
 /* A stack of one function called by its address, in file 1 or the one mapped behind it. */
 static uint32_t nameless_stack(Fixture *fixture, uint32_t file)
 {
@@ -292,9 +387,15 @@ static void test_no_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_groups),	 WITH_FIXTURE(test_functions),
-		WITH_FIXTURE(test_same_name),	 WITH_FIXTURE(test_same_file_twice),
-		WITH_FIXTURE(test_many_objects), WITH_FIXTURE(test_no_waits),
+		WITH_FIXTURE(test_groups),
+		WITH_FIXTURE(test_functions),
+		WITH_FIXTURE(test_same_name),
+		WITH_FIXTURE(test_same_file_twice),
+		WITH_FIXTURE(test_many_objects),
+		WITH_FIXTURE(test_no_waits),
+		WITH_FIXTURE(test_telling_functions),
+		WITH_FIXTURE(test_nearly_all),
+		WITH_FIXTURE(test_charge),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
