@@ -2,6 +2,7 @@
 #include "text.h"
 #include "json_writer.h"
 #include "util.h"
+#include <inttypes.h>
 #include <stdio.h>
 
 char *text_printable(const char *name)
@@ -39,6 +40,20 @@ const char *text_duration(char text[TEXT_SIZE], uint64_t ns)
 		snprintf(text, TEXT_SIZE, "%.1f us", (double)ns / NSEC_PER_USEC);
 	else
 		snprintf(text, TEXT_SIZE, "0 s");
+	return text;
+}
+
+const char *text_percent(char text[TEXT_SIZE], uint64_t ns, uint64_t all_ns)
+{
+	*text = '\0';
+	if (all_ns > 0)
+		snprintf(text, TEXT_SIZE, "%.1f %%", 100.0 * ns / all_ns);
+	return text;
+}
+
+const char *text_count(char text[TEXT_SIZE], uint64_t count)
+{
+	snprintf(text, TEXT_SIZE, "%" PRIu64, count);
 	return text;
 }
 

@@ -28,6 +28,14 @@ char *text_then_runnable(uint64_t ns, uint64_t delay_ns);
 const char *text_duration(char text[TEXT_SIZE], uint64_t ns);
 #define DURATION(ns) text_duration((char[TEXT_SIZE]){}, ns)
 
+/* Writes "12.3 %" into text, the part that ns is of all_ns, and returns it; "" if that is 0. */
+const char *text_percent(char text[TEXT_SIZE], uint64_t ns, uint64_t all_ns);
+#define PERCENT(ns, all_ns) text_percent((char[TEXT_SIZE]){}, ns, all_ns)
+
+/* Writes the number into text and returns it. */
+const char *text_count(char text[TEXT_SIZE], uint64_t count);
+#define COUNT(count) text_count((char[TEXT_SIZE]){}, count)
+
 /* Writes two hexadecimal digits for each byte, and '\0'. Returns the position of the NUL. */
 char *text_hex(char *to, const uint8_t *bytes, size_t count, const char *digits);
 

@@ -9,14 +9,36 @@
 
 #include "frames.h"
 #include "output.h"
+#include "page.h"
 #include "timeline.h"
 #include <stdio.h>
 
+/* What of a report is wanted. */
+typedef struct ReportSelection {
+	const char *section; /* only this one (report_section_name()); NULL: the page */
+	bool full;	     /* all sections and all rows, instead of the page */
+	size_t top;	     /* rows of each table; 0: what fits the page, or all */
+	/* What one thread did, event by event (Timeline::threads); THREAD_NONE: the report. */
+	uint32_t timeline;
+	uint64_t limit; /* of the JSON, in bytes; 0: none */
+} ReportSelection;
+
+/* Returns the name of section i; NULL: there are no more. */
+const char *report_section_name(size_t i);
+
 /*
- * Prints where the time went and the critical path; then time by state, losses, truncated stacks;
- * then the tables: the largest waits, the functions that ran most, processes and threads.
+ * Prints a page of at most 40 lines: what the run waited for (its critical path), then tables of
+ * the largest waits, lock holders, functions, …; or what the selection wants instead.
  */
-void report_print(FILE *file, const Timeline *timeline, Frames *frames);
+void report_print(const Page *page, const Timeline *timeline, Frames *frames,
+		  const ReportSelection *selection);
+
+/* Prints the critical path alone. */
+void report_print_path(const Page *page, const Timeline *timeline, Frames *frames);
+
+/* Prints the waits below functions of that name; returns whether there are any. */
+bool report_print_function(const Page *page, const Timeline *timeline, Frames *frames,
+			   const char *name);
 
 #define REPORT_FORMAT 2 /* raised when a member changes its meaning or is removed */
 
@@ -39,5 +61,14 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames);
  * before it they are negative. A run_delay that the kernel does not keep is null.
  */
 void report_json(Output *output, const Timeline *timeline, Frames *frames, const char *function);
+
+/*
+ * Writes a part of it: of one section, with so many elements of each list, of at most so many
+ * bytes, or the timeline of a thread. What matters most is kept and comes first; the member
+ * "omitted" counts what is not there. Returns 0; or -ENOSPC if the limit is too small, and sets
+ * *ret_smallest to the smallest one that is possible.
+ */
+int report_json_part(Output *output, const Timeline *timeline, Frames *frames, const char *function,
+		     const ReportSelection *selection, uint64_t *ret_smallest);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cpu_users.h"
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
 
-#define USERS_SHOWN   10
 #define USERS_WRITTEN 1000 /* to JSON */
+
+static const TableColumn columns[] = {
+	{"waited", 12, 0}, {"times", 9, 1}, {"mean", 12, 3}, {"longest", 12, 2}};
 
 /* The sums of the parts of all waits that belong to one task. */
 typedef struct CpuUser {
@@ -90,32 +93,28 @@ static uint64_t mean_ns(const CpuUser *user)
 	return user->count ? user->total_ns / user->count : 0;
 }
 
-static void print_line(FILE *file, const CpuUser *user, const char *name)
+static void print_line(const Table *table, const CpuUser *user, const char *name)
 {
 	/* An unknown time is printed as "-", not as 0. */
-	if (user->count == 0)
-		fprintf(file, "%12s %9zu %12s %12s  %s", "-", (size_t)user->untimed_count, "-", "-",
-			name);
-	else
-		fprintf(file, "%12s %9zu %12s %12s  %s", DURATION(user->total_ns),
-			(size_t)user->count, DURATION(mean_ns(user)), DURATION(user->longest_ns),
-			name);
+	const char *unknown[] = {"-", COUNT(user->untimed_count), "-", "-"};
+	const char *known[] = {DURATION(user->total_ns), COUNT(user->count),
+			       DURATION(mean_ns(user)), DURATION(user->longest_ns)};
+
+	report_table_row(table, user->count == 0 ? unknown : known, name);
 }
 
-static void print_user(FILE *file, const Timeline *timeline, const CpuUser *user)
+static void print_user(const Table *table, const Timeline *timeline, const CpuUser *user)
 {
 	char comm[COMM_LEN + 1];
 	_cleanup_free_ char *name = text_printable(cpu_user_name(timeline, user->task, comm));
 	uint32_t tid = user_tid(timeline, user);
+	_cleanup_free_ char *text = tid ? xasprintf("%s (%u)", name, tid) : xstrdup(name);
 
-	print_line(file, user, name);
-	if (tid)
-		fprintf(file, " (%u)", tid);
-	fputc('\n', file);
+	print_line(table, user, text);
 }
 
 /* The sum of the lines that are not shown. */
-static void print_others(FILE *file, const CpuUserSums *sums, size_t shown)
+static void print_others(const Table *table, const CpuUserSums *sums, size_t shown)
 {
 	_cleanup_free_ char *text = text_others(sums->list.count - shown, /* files= */ false);
 	CpuUser others = {};
@@ -128,22 +127,22 @@ static void print_others(FILE *file, const CpuUserSums *sums, size_t shown)
 		others.total_ns += user->total_ns;
 		others.longest_ns = MAX(others.longest_ns, user->longest_ns);
 	}
-	print_line(file, &others, text);
-	fputc('\n', file);
+	print_line(table, &others, text);
 }
 
-void report_cpu_users_print(FILE *file, const Timeline *timeline)
+void report_cpu_users_print(const Report *report)
 {
-	CpuUserSums sums = sum_up(timeline);
-	size_t shown = MIN(sums.list.count, (size_t)USERS_SHOWN);
+	CpuUserSums sums = sum_up(report->timeline);
+	size_t shown = MIN(sums.list.count, report->rows);
+	Table table;
 
-	if (shown > 0)
-		fprintf(file, "\n%12s %9s %12s %12s  %s\n", "waited", "times", "mean", "longest",
-			"CPU contention: ran instead");
-	for (size_t i = 0; i < shown; i++)
-		print_user(file, timeline, &sums.list.items[i]);
-	if (sums.list.count > shown)
-		print_others(file, &sums, shown);
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	for (size_t i = 0; i < shown; i++) {
+		report_table_head(&table, "CPU contention: ran instead");
+		print_user(&table, report->timeline, &sums.list.items[i]);
+	}
+	if (sums.list.count > shown && !report->brief)
+		print_others(&table, &sums, shown);
 	sums_free(&sums);
 }
 

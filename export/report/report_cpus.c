@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cpu_rows.h"
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
-#include <inttypes.h>
+
+static const TableColumn columns[] = {
+	{"CPU", 8, 0}, {"busy", 12, 0}, {"idle", 12, 1}, {"unknown", 12, 2}};
 
 typedef struct TaskTime {
 	uint32_t task;
@@ -56,12 +59,14 @@ static CpuSums sum_up(const Timeline *timeline, const Cpu *cpu)
 	return sums;
 }
 
-void report_cpus_print(FILE *file, const Timeline *timeline)
+void report_cpus_print(const Report *report)
 {
-	if (timeline->cpus.count == 0)
-		return;
-	fprintf(file, "\n%8s %12s %12s %12s  %s\n", "CPU", "busy", "idle", "unknown",
-		"used most by");
+	const Timeline *timeline = report->timeline;
+	Table table;
+
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	if (timeline->cpus.count > 0)
+		report_table_head(&table, "CPUs: used most by");
 	for (size_t i = 0; i < timeline->cpus.count; i++) {
 		if (timeline->cpus.items[i].runs.count == 0)
 			continue;
@@ -69,12 +74,12 @@ void report_cpus_print(FILE *file, const Timeline *timeline)
 		const TaskTime *most = sums.tasks.count ? &sums.tasks.items[0] : NULL;
 		_cleanup_free_ char *text = most ? cpu_run_text(timeline, most->task) : NULL;
 		_cleanup_free_ char *name = text_printable(text);
+		_cleanup_free_ char *used_by =
+			most ? xasprintf("%s (%s)", name, DURATION(most->ns)) : xstrdup("");
+		const char *cells[] = {COUNT(i), DURATION(sums.busy_ns), DURATION(sums.idle_ns),
+				       DURATION(sums.unknown_ns)};
 
-		fprintf(file, "%8zu %12s %12s %12s  ", i, DURATION(sums.busy_ns),
-			DURATION(sums.idle_ns), DURATION(sums.unknown_ns));
-		if (most)
-			fprintf(file, "%s (%s)", name, DURATION(most->ns));
-		fputc('\n', file);
+		report_table_row(&table, cells, used_by);
 		vec_free(&sums.tasks);
 	}
 }

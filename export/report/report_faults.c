@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "fault_fields.h"
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
-#include <inttypes.h>
 
-#define FILES_SHOWN 10
+static const TableColumn columns[] = {
+	{"took", 12, 0}, {"waited", 12, 1}, {"times", 10, 2}, {"longest", 12, 3}};
 
 typedef struct FaultSum {
 	uint32_t key; /* enum fault_class, or Timeline::objects */
@@ -61,26 +62,28 @@ static FaultSum *sum_files(const Timeline *timeline)
 	return sums;
 }
 
-static void print_sum(FILE *file, const FaultSum *sum, const char *name)
+static void print_sum(const Table *table, const FaultSum *sum, const char *name)
 {
 	_cleanup_free_ char *text = text_printable(name);
+	const char *cells[] = {DURATION(sum->ns), DURATION(sum->waited_ns), COUNT(sum->count),
+			       DURATION(sum->longest_ns)};
 
-	fprintf(file, "%12s %12s %10" PRIu64 " %12s  %s\n", DURATION(sum->ns),
-		DURATION(sum->waited_ns), sum->count, DURATION(sum->longest_ns), text);
+	report_table_row(table, cells, text);
 }
 
-static void print_files(FILE *file, const Timeline *timeline)
+static void print_files(const Report *report)
 {
+	const Timeline *timeline = report->timeline;
 	_cleanup_free_ FaultSum *sums = sum_files(timeline);
 	FaultSum others = {};
 	size_t left = 0;
+	Table table;
 
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < timeline->objects.list.count && sums[i].count > 0; i++) {
-		if (i == 0)
-			fprintf(file, "\n%12s %12s %10s %12s  %s\n", "took", "waited", "times",
-				"longest", "page faults by file");
-		if (i < FILES_SHOWN) {
-			print_sum(file, &sums[i], timeline->objects.list.items[sums[i].key].name);
+		report_table_head(&table, "page faults by file");
+		if (i < report->rows) {
+			print_sum(&table, &sums[i], timeline->objects.list.items[sums[i].key].name);
 			continue;
 		}
 		others.count += sums[i].count;
@@ -92,30 +95,30 @@ static void print_files(FILE *file, const Timeline *timeline)
 	if (left > 0) {
 		_cleanup_free_ char *text = text_others(left, /* files= */ true);
 
-		print_sum(file, &others, text);
+		print_sum(&table, &others, text);
 	}
 }
 
-void report_faults_print(FILE *file, const Timeline *timeline)
+void report_faults_print(const Report *report)
 {
+	const Timeline *timeline = report->timeline;
 	FaultSum sums[FAULT_CLASSES] = {};
-	bool any = false;
+	Table table;
 
 	for (size_t i = 0; i < FAULT_CLASSES; i++)
 		sums[i].key = i;
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		add_by_class(sums, &timeline->threads.items[i]);
 	qsort(sums, FAULT_CLASSES, sizeof(*sums), compare_sums);
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < FAULT_CLASSES; i++) {
-		if (sums[i].count == 0)
+		if (sums[i].count == 0 || (report->brief && i >= report->rows))
 			continue;
-		if (!any)
-			fprintf(file, "\n%12s %12s %10s %12s  %s\n", "took", "waited", "times",
-				"longest", "page faults by class");
-		any = true;
-		print_sum(file, &sums[i], fault_class_label(sums[i].key));
+		report_table_head(&table, "page faults by class");
+		print_sum(&table, &sums[i], fault_class_label(sums[i].key));
 	}
-	print_files(file, timeline);
+	if (!report->brief)
+		print_files(report);
 }
 
 static void write_sum(Json *json, const FaultSum *sum)

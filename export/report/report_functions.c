@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
 
-#define FUNCTIONS_SHOWN	  20
 #define FUNCTIONS_WRITTEN 1000 /* to JSON */
+
+static const TableColumn columns[] = {{"self", 12, 0}, {"%", 7, 1}, {"total", 12, 2}, {"%", 7, 3}};
 
 typedef struct HotFunction {
 	const char *name, *library; /* of the tables; library may be NULL */
@@ -105,37 +107,41 @@ static void hot_functions_free(HotFunctions *functions)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void print_function(FILE *file, const HotFunction *function, uint64_t running_ns)
+static void print_function(const Table *table, const HotFunction *function, uint64_t running_ns)
 {
 	_cleanup_free_ char *name =
 		report_place_text(function->name, function->library, function->kernel);
+	const char *cells[] = {DURATION(function->self_ns), PERCENT(function->self_ns, running_ns),
+			       DURATION(function->total_ns),
+			       PERCENT(function->total_ns, running_ns)};
 
-	fprintf(file, "%12s %5.1f %% %12s %5.1f %%  %s\n", DURATION(function->self_ns),
-		100.0 * function->self_ns / running_ns, DURATION(function->total_ns),
-		100.0 * function->total_ns / running_ns, name);
+	report_table_row(table, cells, name);
 }
 
-void report_functions_print(FILE *file, const Places *places)
+void report_functions_print(const Report *report)
 {
-	HotFunctions functions = sum_up(places);
+	HotFunctions functions = sum_up(report->places);
 	uint64_t left_ns = 0;
 	size_t left = 0;
+	Table table;
 
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	if (functions.running_ns > 0)
-		fprintf(file, "\n%12s %7s %12s %7s  %s\n", "self", "%", "total", "%", "function");
+		report_table_head(&table, "functions that ran");
 	for (size_t i = 0; i < functions.list.count && functions.list.items[i].self_ns > 0; i++) {
-		if (i < FUNCTIONS_SHOWN) {
-			print_function(file, &functions.list.items[i], functions.running_ns);
+		if (i < report->rows) {
+			print_function(&table, &functions.list.items[i], functions.running_ns);
 			continue;
 		}
 		left_ns += functions.list.items[i].self_ns;
 		left++;
 	}
-	if (left > 0) {
+	if (left > 0 && !report->brief) {
 		_cleanup_free_ char *text = text_others(left, /* files= */ false);
+		const char *cells[] = {DURATION(left_ns), PERCENT(left_ns, functions.running_ns),
+				       "", ""};
 
-		fprintf(file, "%12s %5.1f %% %12s %7s  %s\n", DURATION(left_ns),
-			100.0 * left_ns / functions.running_ns, "", "", text);
+		report_table_row(&table, cells, text);
 	}
 	hot_functions_free(&functions);
 }

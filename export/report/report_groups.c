@@ -1,27 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "functions.h"
 #include "kernel_rules.h"
+#include "path_waits.h"
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
 #include "wait_fields.h"
 #include "wait_groups.h"
-#include <inttypes.h>
 
-#define GROUPS_SHOWN	10
-#define INDENT		22 /* of the stack below a wait */
-#define OTHERS_SHOWN	5
 #define OBJECTS_APART	3 /* per stack; more objects are merged into one line */
 #define FUNCTIONS_SHOWN 30
 #define GROUPS_WRITTEN	1000 /* to JSON */
 
+static const TableColumn columns[] = {{"on the path", 12, 1}, {"waited", 12, 0}, {"times", 9, 2},
+				      {"mean", 12, 4},	      {"p50", 12, 5},	 {"p99", 12, 6},
+				      {"longest", 12, 3},     {"threads", 8, 2}};
+static const TableColumn function_columns[] = {
+	{"waited", 12, 0}, {"times", 9, 1}, {"shortest", 12, 7}, {"p25", 12, 6},   {"p50", 12, 5},
+	{"p75", 12, 6},	   {"mean", 12, 4}, {"longest", 12, 3},	 {"threads", 8, 2}};
+
 /* ---- waits --------------------------------------------------------------------------------- */
 
-static void print_line(FILE *file, Distribution *waits, size_t threads, const char *what)
+static void print_line(const Table *table, Distribution *waits, uint64_t path_ns, size_t threads,
+		       const char *what)
 {
-	fprintf(file, "%12s %9zu %12s %12s %12s %12s %8zu  %s\n", DURATION(waits->total_ns),
-		waits->ns.count, DURATION(distribution_mean(waits)),
-		DURATION(distribution_at(waits, 0.5)), DURATION(distribution_at(waits, 0.99)),
-		DURATION(distribution_at(waits, 1)), threads, what);
+	const char *cells[] = {DURATION(path_ns),
+			       DURATION(waits->total_ns),
+			       COUNT(waits->ns.count),
+			       DURATION(distribution_mean(waits)),
+			       DURATION(distribution_at(waits, 0.5)),
+			       DURATION(distribution_at(waits, 0.99)),
+			       DURATION(distribution_at(waits, 1)),
+			       COUNT(threads)};
+
+	report_table_row(table, cells, what);
 }
 
 /* Returns ", /etc/passwd", ", 150 files" or "". The caller frees it. */
@@ -39,115 +51,153 @@ static char *object_text_of(const Timeline *timeline, const WaitGroup *group)
 	return xasprintf(", %s", name);
 }
 
-static void print_group(FILE *file, const Timeline *timeline, WaitGroup *group)
+static void print_group(const Table *table, const Report *report, WaitGroup *group)
 {
-	_cleanup_free_ char *of = object_text_of(timeline, group);
+	/* The kernel's functions are evidence, which few readers of a page want. */
+	const char *basis = report->brief ? NULL : group->basis;
+	_cleanup_free_ char *of = object_text_of(report->timeline, group);
 	_cleanup_free_ char *where = text_printable(group->chain);
 	_cleanup_free_ char *then = text_then_runnable(group->waits.total_ns, group->delay_ns);
-	_cleanup_free_ char *what =
-		xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf, group->basis ? " " : "",
-			  group->basis ? group->basis : "", of, then);
+	_cleanup_free_ char *what = xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf,
+					      basis ? " " : "", basis ? basis : "", of, then);
 
-	print_line(file, &group->waits, group->threads.count, what);
+	_cleanup_free_ char *detail = xasprintf("in %s", where);
+
+	print_line(table, &group->waits, group->path_ns, group->threads.count, what);
 	if (*where)
-		fprintf(file, "%*s  in %s\n", INDENT, "", where);
+		report_table_detail(table, detail);
 }
 
 /*
  * Prints the largest groups, and the sum of the others; either all, or only those without a better
  * reason than the task state.
  */
-static void print_list(FILE *file, const Timeline *timeline, WaitGroups *groups, size_t most,
+static void charge_path(WaitGroups *groups, const Timeline *timeline)
+{
+	PathWaits waits = path_waits_find(timeline);
+
+	for (size_t i = 0; i < waits.count; i++)
+		wait_groups_charge(groups, timeline, waits.items[i].thread, waits.items[i].interval,
+				   waits.items[i].ns);
+	vec_free(&waits);
+}
+
+/* Sorts by the time on the critical path. */
+static int compare_on_path(const void *a, const void *b)
+{
+	const WaitGroup *x = a, *y = b;
+
+	if (x->path_ns != y->path_ns)
+		return x->path_ns > y->path_ns ? -1 : 1;
+	if (x->waits.total_ns != y->waits.total_ns)
+		return x->waits.total_ns > y->waits.total_ns ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static void print_list(const Report *report, WaitGroups *groups, const char *title,
 		       bool unexplained)
 {
 	WaitGroup others = {};
 	size_t shown = 0, left = 0;
+	Table table;
 
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < groups->list.count; i++) {
 		WaitGroup *group = &groups->list.items[i];
 
 		if (unexplained && !reason_unexplained(group->reason))
 			continue;
-		if (shown < most) {
-			print_group(file, timeline, group);
+		report_table_head(&table, title);
+		if (shown < report->rows) {
+			print_group(&table, report, group);
 			shown++;
 		} else {
 			wait_group_add(&others, group);
 			left++;
 		}
 	}
-	if (left > 0) {
+	if (left > 0 && !report->brief) {
 		_cleanup_free_ char *text = text_others(left, /* files= */ false);
 
-		print_line(file, &others.waits, others.threads.count, text);
+		print_line(&table, &others.waits, others.path_ns, others.threads.count, text);
 	}
 	distribution_free(&others.waits);
 	vec_free(&others.threads);
 }
 
-static void print_groups(FILE *file, const Timeline *timeline, WaitGroups *groups)
+void report_groups_print(const Report *report)
 {
-	if (groups->list.count == 0)
-		return;
-	fprintf(file, "\n%12s %9s %12s %12s %12s %12s %8s  %s\n", "waited", "times", "mean", "p50",
-		"p99", "longest", "threads", "largest waits by reason, object and stack");
-	print_list(file, timeline, groups, GROUPS_SHOWN, /* unexplained= */ false);
-}
+	WaitGroups groups =
+		wait_groups_make(report->timeline, report->frames, /* with_idle= */ false);
+	bool has_path = report->timeline->path.track.intervals.count > 0;
+	_cleanup_free_ char *unexplained =
+		xasprintf("of these, named by the task state alone: %s, %.1f %% of the waits",
+			  DURATION(groups.other_ns),
+			  groups.total_ns ? 100.0 * groups.other_ns / groups.total_ns : 0);
 
-static void print_others(FILE *file, const Timeline *timeline, WaitGroups *groups)
-{
-	if (groups->other_ns == 0)
-		return;
-	fprintf(file, "\nclassified by task state alone: %s, %.2f %% of the waits\n",
-		DURATION(groups->other_ns), 100.0 * groups->other_ns / groups->total_ns);
-	print_list(file, timeline, groups, OTHERS_SHOWN, /* unexplained= */ true);
+	charge_path(&groups, report->timeline);
+	wait_groups_merge_objects(&groups, OBJECTS_APART);
+	/* What the run did not wait for may be longer, but is no answer. */
+	if (report->brief && has_path && groups.list.count > 1)
+		qsort(groups.list.items, groups.list.count, sizeof(WaitGroup), compare_on_path);
+	print_list(report, &groups, "waits by reason, object and stack", /* unexplained= */ false);
+	if (groups.other_ns > 0 && !report->brief)
+		print_list(report, &groups, unexplained, /* unexplained= */ true);
+	wait_groups_free(&groups);
 }
 
 /* ---- functions ----------------------------------------------------------------------------- */
 
-typedef struct FunctionTable {
-	FILE *file;
-	bool has_head;
-} FunctionTable;
-
 static void print_function(void *user, FunctionWaits *function)
 {
-	FunctionTable *table = user;
+	Table *table = user;
 	_cleanup_free_ char *text = function_text(function->function, function->library);
 	_cleanup_free_ char *name = text_printable(text);
 	Distribution *waits = &function->waits;
+	const char *cells[] = {DURATION(waits->total_ns),
+			       COUNT(waits->ns.count),
+			       DURATION(distribution_at(waits, 0)),
+			       DURATION(distribution_at(waits, 0.25)),
+			       DURATION(distribution_at(waits, 0.5)),
+			       DURATION(distribution_at(waits, 0.75)),
+			       DURATION(distribution_mean(waits)),
+			       DURATION(distribution_at(waits, 1)),
+			       COUNT(function->threads)};
 
-	if (!table->has_head)
-		fprintf(table->file, "\n%12s %9s %12s %12s %12s %12s %12s %12s %8s  %s\n", "waited",
-			"times", "shortest", "p25", "p50", "p75", "mean", "longest", "threads",
-			"waits by function (inclusive)");
-	table->has_head = true;
-	fprintf(table->file, "%12s %9zu %12s %12s %12s %12s %12s %12s %8zu  %s\n",
-		DURATION(waits->total_ns), waits->ns.count, DURATION(distribution_at(waits, 0)),
-		DURATION(distribution_at(waits, 0.25)), DURATION(distribution_at(waits, 0.5)),
-		DURATION(distribution_at(waits, 0.75)), DURATION(distribution_mean(waits)),
-		DURATION(distribution_at(waits, 1)), function->threads, name);
+	report_table_head(table, "waits by function (inclusive)");
+	report_table_row(table, cells, name);
+	if (function->others && *function->others && table->details) {
+		_cleanup_free_ char *others = text_printable(function->others);
+		_cleanup_free_ char *detail = xasprintf("with the same waits: %s", others);
+
+		report_table_detail(table, detail);
+	}
 }
 
-bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames, const char *name)
+bool report_function_print(const Report *report, const char *name)
 {
-	WaitGroups groups = wait_groups_make(timeline, frames, /* with_idle= */ true);
-	FunctionTable table = {.file = file};
-	bool found = wait_groups_by_function(&groups, name, SIZE_MAX, print_function, &table) > 0;
+	WaitGroups groups =
+		wait_groups_make(report->timeline, report->frames, /* with_idle= */ true);
+	Table table;
+	bool found;
 
+	report_table_init(&table, report->page, function_columns, ARRAY_LEN(function_columns),
+			  report->max_rank);
+	found = wait_groups_by_function(&groups, name, report->rows, print_function, &table) > 0;
 	wait_groups_free(&groups);
 	return found;
 }
 
-void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames)
+void report_wait_functions_print(const Report *report)
 {
-	WaitGroups groups = wait_groups_make(timeline, frames, /* with_idle= */ false);
-	FunctionTable table = {.file = file};
+	WaitGroups groups =
+		wait_groups_make(report->timeline, report->frames, /* with_idle= */ false);
+	Table table;
 
-	wait_groups_merge_objects(&groups, OBJECTS_APART);
-	print_groups(file, timeline, &groups);
-	print_others(file, timeline, &groups);
-	wait_groups_by_function(&groups, NULL, FUNCTIONS_SHOWN, print_function, &table);
+	report_table_init(&table, report->page, function_columns, ARRAY_LEN(function_columns),
+			  report->max_rank);
+	table.details = !report->brief;
+	wait_groups_telling_functions(&groups, report->rows, print_function, &table);
 	wait_groups_free(&groups);
 }
 
@@ -177,6 +227,7 @@ static void write_groups(Json *json, const Timeline *timeline, WaitGroups *group
 					  : NULL);
 		json_key_string(json, "chain", group->chain);
 		json_key_u64(json, "threads", group->threads.count);
+		json_key_u64(json, "path_ns", group->path_ns);
 		json_key_u64(json, "then_runnable_ns", group->delay_ns);
 		distribution_json(json, &group->waits);
 		json_end_object(json);
@@ -184,15 +235,30 @@ static void write_groups(Json *json, const Timeline *timeline, WaitGroups *group
 	json_end_array(json);
 }
 
+static void write_function_members(Json *json, FunctionWaits *function)
+{
+	json_key_string(json, "function", function->function);
+	key_or_null(json, "library", function->library);
+	json_key_u64(json, "threads", function->threads);
+	distribution_json(json, &function->waits);
+}
+
 static void write_function(void *user, FunctionWaits *function)
 {
 	Json *json = user;
 
 	json_begin_object(json);
-	json_key_string(json, "function", function->function);
-	key_or_null(json, "library", function->library);
-	json_key_u64(json, "threads", function->threads);
-	distribution_json(json, &function->waits);
+	write_function_members(json, function);
+	json_end_object(json);
+}
+
+static void write_telling_function(void *user, FunctionWaits *function)
+{
+	Json *json = user;
+
+	json_begin_object(json);
+	write_function_members(json, function);
+	json_key_string(json, "same_waits", function->others);
 	json_end_object(json);
 }
 
@@ -200,6 +266,7 @@ void report_groups(Json *json, const Timeline *timeline, Frames *frames, const c
 {
 	WaitGroups groups = wait_groups_make(timeline, frames, /* with_idle= */ false), all = {};
 
+	charge_path(&groups, timeline);
 	write_groups(json, timeline, &groups);
 	json_key_array(json, "functions");
 	if (function) {
@@ -209,6 +276,9 @@ void report_groups(Json *json, const Timeline *timeline, Frames *frames, const c
 	} else {
 		wait_groups_by_function(&groups, NULL, FUNCTIONS_SHOWN, write_function, json);
 	}
+	json_end_array(json);
+	json_key_array(json, "wait_functions");
+	wait_groups_telling_functions(&groups, GROUPS_WRITTEN, write_telling_function, json);
 	json_end_array(json);
 	wait_groups_free(&groups);
 }

@@ -4,8 +4,11 @@
 #include "record_info.h"
 #include "recording_cost.h"
 #include "report.h"
+#include "report_order.h"
 #include "report_sections.h"
+#include "report_select.h"
 #include "stack_stats.h"
+#include <errno.h>
 #include <time.h>
 
 static void write_kernel(Json *json, const KernelAccount *kernel)
@@ -256,39 +259,85 @@ static void write_recording(Json *json, const Timeline *timeline)
 	json_key_u64(json, "window_ns", timeline->end_ns - timeline->start_ns);
 }
 
+/* Writes all sections; order: of threads and processes, or NULL: that of their appearance. */
+static void write_sections(Json *json, const Timeline *timeline, Frames *frames,
+			   const char *function, const ReportOrder *order)
+{
+	Places places;
+
+	json_key_array(json, "threads");
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		write_thread(json, timeline,
+			     &timeline->threads.items[order ? order->threads[i] : i]);
+	json_end_array(json);
+	json_key_array(json, "processes");
+	for (size_t i = 0; i < timeline->processes.count; i++)
+		write_process(json, timeline,
+			      &timeline->processes.items[order ? order->processes[i] : i]);
+	json_end_array(json);
+	report_cpus(json, timeline);
+	write_cost(json, timeline);
+	write_totals(json, timeline);
+	write_losses(json, timeline);
+	report_faulted_files(json, timeline);
+	report_requests(json, timeline);
+	report_waited_objects(json, timeline);
+	report_groups(json, timeline, frames, function);
+	report_places_init(&places, timeline, frames);
+	report_places_add_all(&places);
+	report_functions(json, &places);
+	report_places_sort(&places);
+	report_places(json, &places);
+	report_places_free(&places);
+	report_wakers(json, timeline, frames);
+	report_cpu_users(json, timeline);
+	report_path(json, timeline, frames);
+	write_stacks(json, timeline, frames);
+	write_notes(json, timeline);
+	json_key_u64(json, "contradictions", timeline->missed_switches);
+}
+
 void report_json(Output *output, const Timeline *timeline, Frames *frames, const char *function)
 {
 	Json json = {.out = output};
-	Places places;
 
 	json_begin_object(&json);
 	write_recording(&json, timeline);
-	json_key_array(&json, "threads");
-	for (size_t i = 0; i < timeline->threads.count; i++)
-		write_thread(&json, timeline, &timeline->threads.items[i]);
-	json_end_array(&json);
-	json_key_array(&json, "processes");
-	for (size_t i = 0; i < timeline->processes.count; i++)
-		write_process(&json, timeline, &timeline->processes.items[i]);
-	json_end_array(&json);
-	report_cpus(&json, timeline);
-	write_cost(&json, timeline);
-	write_totals(&json, timeline);
-	write_losses(&json, timeline);
-	report_faulted_files(&json, timeline);
-	report_requests(&json, timeline);
-	report_waited_objects(&json, timeline);
-	report_groups(&json, timeline, frames, function);
-	report_places_init(&places, timeline, frames);
-	report_places_add_all(&places);
-	report_functions(&json, &places);
-	report_places_free(&places);
-	report_wakers(&json, timeline, frames);
-	report_cpu_users(&json, timeline);
-	report_path(&json, timeline, frames);
-	write_stacks(&json, timeline, frames);
-	write_notes(&json, timeline);
-	json_key_u64(&json, "contradictions", timeline->missed_switches);
+	write_sections(&json, timeline, frames, function, /* order= */ NULL);
 	json_end_object(&json);
 	output_write(output, "\n", 1);
+}
+
+/* Returns the report of which a part is wanted; the caller frees it. */
+static char *whole_text(const Timeline *timeline, Frames *frames, const char *function,
+			uint32_t thread)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+	Json json = {.out = file ? output_for_stream(file) : NULL};
+	ReportOrder order;
+
+	if (!file)
+		return NULL;
+	report_order_init(&order, timeline);
+	json_begin_object(&json);
+	write_recording(&json, timeline);
+	if (thread != THREAD_NONE)
+		report_timeline(&json, timeline, frames, thread);
+	else
+		write_sections(&json, timeline, frames, function, &order);
+	json_end_object(&json);
+	output_close(json.out);
+	fclose(file);
+	report_order_free(&order);
+	return text;
+}
+
+int report_json_part(Output *output, const Timeline *timeline, Frames *frames, const char *function,
+		     const ReportSelection *selection, uint64_t *ret_smallest)
+{
+	_cleanup_free_ char *text = whole_text(timeline, frames, function, selection->timeline);
+
+	return text ? report_select(output, text, selection, ret_smallest) : -ENOMEM;
 }

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
-#include <inttypes.h>
+
+static const TableColumn process_columns[] = {
+	{"pid", 8, 3},	     {"threads", 8, 1},	 {"lifetime", 12, 2}, {"running", 12, 0},
+	{"runnable", 12, 0}, {"blocked", 12, 0}, {"unknown", 12, 4},  {"switches", 9, 5}};
+static const TableColumn thread_columns[] = {
+	{"pid", 8, 3},	     {"tid", 8, 1},	 {"lifetime", 12, 2}, {"running", 12, 0},
+	{"runnable", 12, 0}, {"blocked", 12, 0}, {"unknown", 12, 4},  {"switches", 9, 5}};
 
 typedef struct Ledger {
 	uint64_t lifetime, states[STATE_COUNT], reasons[REASON_COUNT];
@@ -38,53 +45,57 @@ static Ledger process_ledger(const Timeline *timeline, const Process *process)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void print_head(FILE *file, const char *what, const char *name)
+static void print_line(const Table *table, uint32_t pid, uint64_t number, const Ledger *ledger,
+		       const char *name)
 {
-	fprintf(file, "\n%8s %8s %12s %12s %12s %12s %12s %9s  %s\n", "pid", what, "lifetime",
-		"running", "runnable", "blocked", "unknown", "switches", name);
+	const char *cells[] = {COUNT(pid),
+			       COUNT(number),
+			       DURATION(ledger->lifetime),
+			       DURATION(ledger->states[STATE_RUNNING]),
+			       DURATION(ledger->states[STATE_RUNNABLE]),
+			       DURATION(ledger->states[STATE_BLOCKED]),
+			       DURATION(ledger->states[STATE_UNKNOWN]),
+			       COUNT(ledger->switch_outs)};
+
+	report_table_row(table, cells, name);
 }
 
-static void print_line(FILE *file, uint32_t pid, uint64_t number, const Ledger *ledger)
+void report_processes_print(const Report *report)
 {
-	fprintf(file, "%8u %8" PRIu64 " %12s %12s %12s %12s %12s %9" PRIu64 "  ", pid, number,
-		DURATION(ledger->lifetime), DURATION(ledger->states[STATE_RUNNING]),
-		DURATION(ledger->states[STATE_RUNNABLE]), DURATION(ledger->states[STATE_BLOCKED]),
-		DURATION(ledger->states[STATE_UNKNOWN]), ledger->switch_outs);
-}
+	const Timeline *timeline = report->timeline;
+	Table table;
 
-static void print_processes(FILE *file, const Timeline *timeline)
-{
-	if (timeline->processes.count < 2)
-		return;
-	print_head(file, "threads", "process");
-	for (size_t i = 0; i < timeline->processes.count; i++) {
-		const Process *process = &timeline->processes.items[i];
+	report_table_init(&table, report->page, process_columns, ARRAY_LEN(process_columns),
+			  report->max_rank);
+	for (size_t i = 0; i < MIN(timeline->processes.count, report->rows); i++) {
+		const Process *process = &timeline->processes.items[report->process_order[i]];
 		Ledger ledger = process_ledger(timeline, process);
 
-		print_line(file, process->ns_tgid, process->threads.count, &ledger);
-		fprintf(file, "%s\n", process->label);
+		report_table_head(&table, "process");
+		print_line(&table, process->ns_tgid, process->threads.count, &ledger,
+			   process->label);
 	}
 }
 
-static void print_threads(FILE *file, const Timeline *timeline)
+void report_threads_print(const Report *report)
 {
-	print_head(file, "tid", "thread");
-	for (size_t i = 0; i < timeline->threads.count; i++) {
-		const Thread *thread = &timeline->threads.items[i];
+	const Timeline *timeline = report->timeline;
+	Table table;
+
+	report_table_init(&table, report->page, thread_columns, ARRAY_LEN(thread_columns),
+			  report->max_rank);
+	for (size_t i = 0; i < MIN(timeline->threads.count, report->rows); i++) {
+		const Thread *thread = &timeline->threads.items[report->thread_order[i]];
 		const Process *process = &timeline->processes.items[thread->process];
 		Ledger ledger = thread_ledger(thread);
 		_cleanup_free_ char *name = text_printable(thread->name);
 		_cleanup_free_ char *of = text_printable(process->name);
+		_cleanup_free_ char *text =
+			strcmp(name, of) ? xasprintf("%s (%s)", name, of) : xstrdup(name);
 
-		print_line(file, process->ns_tgid, thread->ns_tid, &ledger);
-		fprintf(file, strcmp(name, of) ? "%s (%s)\n" : "%s\n", name, of);
+		report_table_head(&table, "thread");
+		print_line(&table, process->ns_tgid, thread->ns_tid, &ledger, text);
 	}
-}
-
-void report_ledger_print(FILE *file, const Timeline *timeline)
-{
-	print_processes(file, timeline);
-	print_threads(file, timeline);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report_places.h"
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
-#include <inttypes.h>
 
 #define THREADS_IN_LINE 3
-#define THREADS_SHOWN	15
-#define PLACES_SHOWN	20
+
+static const TableColumn thread_columns[] = {{"on the path", 12, 0}, {"share", 7, 1},
+					     {"running", 12, 2},     {"runnable", 12, 4},
+					     {"waiting", 12, 3},     {"times", 9, 5}};
+static const TableColumn place_columns[] = {{"on the path", 12, 0}, {"share", 7, 1}};
 
 /* One thread's part of the path. */
 typedef struct Part {
@@ -59,28 +62,7 @@ static uint64_t length_of(const Timeline *timeline)
 	return timeline->path.track.end_ns - timeline->path.track.start_ns;
 }
 
-static double share(const Timeline *timeline, uint64_t ns)
-{
-	uint64_t length_ns = length_of(timeline);
-
-	return length_ns ? 100.0 * ns / length_ns : 0;
-}
-
 /* ---- text ---------------------------------------------------------------------------------- */
-
-static void print_title(FILE *file, const Timeline *timeline)
-{
-	const Thread *end = &timeline->threads.items[timeline->path.end];
-	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
-	uint64_t rest_ns = window_ns - MIN(window_ns, length_of(timeline));
-	_cleanup_free_ char *name = text_printable(thread_label(timeline, end));
-
-	fprintf(file, "critical path: %s", DURATION(length_of(timeline)));
-	if (rest_ns > window_ns / 1000)
-		fprintf(file, " (%s, %.1f %% of the window, not on it)", DURATION(rest_ns),
-			100.0 * rest_ns / window_ns);
-	fprintf(file, ", ending at %s (%u)", name, end->ns_tid);
-}
 
 static bool has_ended_process(const Timeline *timeline)
 {
@@ -129,35 +111,59 @@ static char *none_text(const Timeline *timeline)
 			 why, name, busiest->ns_tid, DURATION(busiest->ledger[STATE_RUNNING]));
 }
 
-void report_path_line(FILE *file, const Timeline *timeline)
+char *report_path_title(const Timeline *timeline)
 {
-	Parts parts = {};
+	const Thread *end;
+	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
+	uint64_t rest_ns = window_ns - MIN(window_ns, length_of(timeline));
+	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *rest =
+		rest_ns > window_ns / 1000
+			? xasprintf(" (%s, %s of the window, not on it)", DURATION(rest_ns),
+				    PERCENT(rest_ns, window_ns))
+			: xstrdup("");
 
 	if (timeline->path.track.intervals.count == 0) {
 		_cleanup_free_ char *none = none_text(timeline);
 
-		fprintf(file, "critical path: %s\n", none);
-		return;
+		return xasprintf("critical path: %s", none);
 	}
-	parts = parts_of(timeline);
-	print_title(file, timeline);
+	end = &timeline->threads.items[timeline->path.end];
+	name = text_printable(thread_label(timeline, end));
+	return xasprintf("critical path: %s%s, ending at %s (%u)", DURATION(length_of(timeline)),
+			 rest, name, end->ns_tid);
+}
+
+char *report_path_text(const Timeline *timeline)
+{
+	char *text = report_path_title(timeline);
+	Parts parts = parts_of(timeline);
+
 	for (size_t i = 0; i < parts.count && i < THREADS_IN_LINE; i++) {
 		const Thread *thread = &timeline->threads.items[parts.items[i].thread];
 		_cleanup_free_ char *name = text_printable(thread_label(timeline, thread));
+		char *longer = xasprintf("%s%s %s %s (%u)", text, i == 0 ? ":" : ",",
+					 PERCENT(parts.items[i].ns, length_of(timeline)), name,
+					 thread->ns_tid);
 
-		fprintf(file, "%s %.1f %% %s (%u)", i == 0 ? ":" : ",",
-			share(timeline, parts.items[i].ns), name, thread->ns_tid);
+		free(text);
+		text = longer;
 	}
-	fputc('\n', file);
 	vec_free(&parts);
+	return text;
 }
 
-static void print_part(FILE *file, const Timeline *timeline, const Part *part, const char *name)
+static void print_part(const Table *table, const Timeline *timeline, const Part *part,
+		       const char *name)
 {
-	fprintf(file, "%12s %5.1f %% %12s %12s %12s %9" PRIu64 "  %s\n", DURATION(part->ns),
-		share(timeline, part->ns), DURATION(part->states[STATE_RUNNING]),
-		DURATION(part->states[STATE_RUNNABLE]), DURATION(part->states[STATE_BLOCKED]),
-		part->times, name);
+	const char *cells[] = {DURATION(part->ns),
+			       PERCENT(part->ns, length_of(timeline)),
+			       DURATION(part->states[STATE_RUNNING]),
+			       DURATION(part->states[STATE_RUNNABLE]),
+			       DURATION(part->states[STATE_BLOCKED]),
+			       COUNT(part->times)};
+
+	report_table_row(table, cells, name);
 }
 
 static void add_part(Part *others, const Part *part)
@@ -168,94 +174,119 @@ static void add_part(Part *others, const Part *part)
 		others->states[s] += part->states[s];
 }
 
-static void print_threads(FILE *file, const Timeline *timeline)
+static void print_threads(const Report *report)
 {
+	const Timeline *timeline = report->timeline;
 	Parts parts = parts_of(timeline);
 	Part others = {};
+	Table table;
 
-	fprintf(file, "\n%12s %7s %12s %12s %12s %9s  %s\n", "on the path", "share", "running",
-		"runnable", "waiting", "times", "thread");
+	report_table_init(&table, report->page, thread_columns, ARRAY_LEN(thread_columns),
+			  report->max_rank);
+	report_table_head(&table, "thread");
 	for (size_t i = 0; i < parts.count; i++) {
 		const Part *part = &parts.items[i];
 		const Thread *thread = &timeline->threads.items[part->thread];
 		_cleanup_free_ char *name = text_printable(thread_label(timeline, thread)),
 				    *text = NULL;
 
-		if (i >= THREADS_SHOWN) {
+		if (i >= report->rows) {
 			add_part(&others, part);
 			continue;
 		}
 		text = xasprintf("%s (%u)", name, thread->ns_tid);
-		print_part(file, timeline, part, text);
+		print_part(&table, timeline, part, text);
 	}
-	if (parts.count > THREADS_SHOWN) {
+	if (parts.count > report->rows) {
 		_cleanup_free_ char *text =
-			text_others(parts.count - THREADS_SHOWN, /* files= */ false);
+			text_others(parts.count - report->rows, /* files= */ false);
 
-		print_part(file, timeline, &others, text);
+		print_part(&table, timeline, &others, text);
 	}
 	vec_free(&parts);
 }
 
-static void print_share(FILE *file, const Timeline *timeline, uint64_t ns, const char *what)
+static void print_share(const Table *table, const Timeline *timeline, uint64_t ns, const char *what)
 {
+	const char *cells[] = {DURATION(ns), PERCENT(ns, length_of(timeline))};
+
 	if (ns > 0)
-		fprintf(file, "%12s %5.1f %%  %s\n", DURATION(ns), share(timeline, ns), what);
+		report_table_row(table, cells, what);
 }
 
-static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
+static void print_places(const Report *report)
 {
+	const Timeline *timeline = report->timeline;
 	uint64_t left_ns = 0;
 	size_t left = 0;
 	Places places;
+	Table table;
 
-	report_places_init(&places, timeline, frames);
+	report_places_init(&places, timeline, report->frames);
 	report_places_add(&places, timeline->threads.count);
 	report_places_sort(&places);
-	fprintf(file, "\n%12s %7s  %s\n", "on the path", "share", "where");
+	report_table_init(&table, report->page, place_columns, ARRAY_LEN(place_columns),
+			  report->max_rank);
+	report_table_head(&table, "where");
 	for (size_t i = 0; i < places.list.count && places.list.items[i].ns > 0; i++) {
 		const Place *place = &places.list.items[i];
 		_cleanup_free_ char *name = report_place_name(&places, place);
 
-		if (i >= PLACES_SHOWN) {
+		if (i >= report->rows) {
 			left_ns += place->ns;
 			left++;
 			continue;
 		}
-		print_share(file, timeline, place->ns, name);
+		print_share(&table, timeline, place->ns, name);
 	}
 	if (left > 0) {
 		_cleanup_free_ char *text = text_others(left, /* files= */ false);
 
-		print_share(file, timeline, left_ns, text);
+		print_share(&table, timeline, left_ns, text);
 	}
 	report_places_free(&places);
 }
 
-void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
+static void print_unknown(const Report *report)
 {
-	const CriticalPath *path = &timeline->path;
+	const CriticalPath *path = &report->timeline->path;
+	const struct {
+		uint64_t ns;
+		const char *what;
+	} parts[] = {
+		{path->open_ns, "asleep until the end of the recording"},
+		{path->outside_ns, "woken by a task that was not recorded"},
+		{path->unknown_waker_ns, "waker unknown; the path ends here"},
+		{path->lost_ns, "unknown (events lost, or context switches not traced)"},
+	};
+	Table table;
 
-	if (path->track.intervals.count == 0) {
-		_cleanup_free_ char *none = none_text(timeline);
-
-		fprintf(file, "critical path: %s\n", none);
-		return;
+	report_table_init(&table, report->page, place_columns, ARRAY_LEN(place_columns),
+			  report->max_rank);
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		if (parts[i].ns > 0)
+			report_table_head(&table, "including");
+		print_share(&table, report->timeline, parts[i].ns, parts[i].what);
 	}
-	print_title(file, timeline);
-	fputc('\n', file);
-	print_threads(file, timeline);
-	print_places(file, timeline, frames);
-	if (path->lost_ns || path->outside_ns || path->unknown_waker_ns || path->open_ns)
-		fprintf(file, "\nincluding\n");
-	print_share(file, timeline, path->open_ns, "asleep until the end of the recording");
-	print_share(file, timeline, path->outside_ns, "woken by a task that was not recorded");
-	print_share(file, timeline, path->unknown_waker_ns, "waker unknown; the path ends here");
-	print_share(file, timeline, path->lost_ns,
-		    "unknown (events lost, or context switches not traced)");
-	if (path->unseen_ns)
-		fprintf(file, "\nthe path is not known for the first %s\n",
-			DURATION(path->unseen_ns));
+	if (path->unseen_ns) {
+		page_line(report->page, "%s", "");
+		page_line(report->page, "the path is not known for the first %s",
+			  DURATION(path->unseen_ns));
+	}
+}
+
+void report_path_print(const Report *report)
+{
+	const Timeline *timeline = report->timeline;
+
+	_cleanup_free_ char *title = report_path_title(timeline);
+
+	page_paragraph(report->page, REPORT_INDENT, title);
+	if (timeline->path.track.intervals.count == 0)
+		return;
+	print_threads(report);
+	print_places(report);
+	print_unknown(report);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -290,18 +321,7 @@ static void write_places(Json *json, const Timeline *timeline, Frames *frames)
 	report_places_init(&places, timeline, frames);
 	report_places_add(&places, timeline->threads.count);
 	report_places_sort(&places);
-	json_key_array(json, "places");
-	for (size_t i = 0; i < places.list.count; i++) {
-		const Place *place = &places.list.items[i];
-		_cleanup_free_ char *name = report_place_name(&places, place);
-
-		json_begin_object(json);
-		json_key_string(json, "name", name);
-		json_key_string(json, "category", category_info[place->category].name);
-		json_key_u64(json, "ns", place->ns);
-		json_end_object(json);
-	}
-	json_end_array(json);
+	report_places(json, &places);
 	report_places_free(&places);
 }
 

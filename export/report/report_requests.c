@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
 #include <inttypes.h>
 
-#define SHOWN 10
+static const TableColumn columns[] = {{"waited", 12, 0}, {"reads", 8, 4},	{"MB read", 10, 1},
+				      {"writes", 8, 4},	 {"MB written", 12, 1}, {"busy", 12, 3},
+				      {"MB/s", 8, 2}};
 
 typedef struct IoSum {
 	uint32_t key; /* index of a BlockDevice, of Timeline::objects or of Timeline::threads */
@@ -226,11 +229,32 @@ static double megabytes_per_second(const IoSum *sum)
 	return sum->busy_ns ? (double)sum->request_bytes * NSEC_PER_SEC / sum->busy_ns / 1e6 : 0;
 }
 
+static const char *decimal(char text[TEXT_SIZE], double number)
+{
+	snprintf(text, TEXT_SIZE, "%.1f", number);
+	return text;
+}
+#define DECIMAL(number) decimal((char[TEXT_SIZE]){}, number)
+
+static void print_line(const Table *table, const IoSum *sum, const char *busy, const char *rate,
+		       const char *name)
+{
+	const char *cells[] = {DURATION(sum->waited_ns),
+			       COUNT(sum->reads),
+			       DECIMAL(sum->read_bytes / 1e6),
+			       COUNT(sum->writes),
+			       DECIMAL(sum->written_bytes / 1e6),
+			       busy,
+			       rate};
+
+	report_table_row(table, cells, name);
+}
+
 /*
  * Prints the sum of the `left` lines that are not shown. It has no busy time, because their busy
  * times overlap.
  */
-static void print_others(FILE *file, const IoSum *sums, size_t left, bool files)
+static void print_others(const Table *table, const IoSum *sums, size_t left, bool files)
 {
 	_cleanup_free_ char *text = text_others(left, files);
 	IoSum others = {};
@@ -242,35 +266,32 @@ static void print_others(FILE *file, const IoSum *sums, size_t left, bool files)
 		others.writes += sums[i].writes;
 		others.written_bytes += sums[i].written_bytes;
 	}
-	fprintf(file, "%12s %8" PRIu64 " %10.1f %8" PRIu64 " %12.1f %12s %8s  %s\n",
-		DURATION(others.waited_ns), others.reads, others.read_bytes / 1e6, others.writes,
-		others.written_bytes / 1e6, "", "", text);
+	print_line(table, &others, "", "", text);
 }
 
-static void print_table(FILE *file, const Timeline *timeline, const IoSum *sums, size_t count,
-			const char *title, char *(*name_of)(const Timeline *, const IoSum *))
+static void print_table(const Report *report, const IoSum *sums, size_t count, const char *title,
+			char *(*name_of)(const Timeline *, const IoSum *))
 {
 	size_t used = 0;
+	Table table;
 
 	while (used < count && !is_empty(&sums[used]))
 		used++;
-	for (size_t i = 0; i < MIN(used, (size_t)SHOWN); i++) {
-		_cleanup_free_ char *name = name_of(timeline, &sums[i]);
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	for (size_t i = 0; i < MIN(used, report->rows); i++) {
+		_cleanup_free_ char *name = name_of(report->timeline, &sums[i]);
 		_cleanup_free_ char *text = text_printable(name);
 
-		if (i == 0)
-			fprintf(file, "\n%12s %8s %10s %8s %12s %12s %8s  %s\n", "waited", "reads",
-				"MB read", "writes", "MB written", "busy", "MB/s", title);
-		fprintf(file, "%12s %8" PRIu64 " %10.1f %8" PRIu64 " %12.1f %12s %8.1f  %s\n",
-			DURATION(sums[i].waited_ns), sums[i].reads, sums[i].read_bytes / 1e6,
-			sums[i].writes, sums[i].written_bytes / 1e6, DURATION(sums[i].busy_ns),
-			megabytes_per_second(&sums[i]), text);
+		report_table_head(&table, title);
+		print_line(&table, &sums[i], DURATION(sums[i].busy_ns),
+			   DECIMAL(megabytes_per_second(&sums[i])), text);
 	}
-	if (used > SHOWN)
-		print_others(file, sums + SHOWN, used - SHOWN, name_of == name_of_file);
+	if (used > report->rows && !report->brief)
+		print_others(&table, sums + report->rows, used - report->rows,
+			     name_of == name_of_file);
 }
 
-static void print_held(FILE *file, const Requests *requests)
+static void print_held(const Page *page, const Requests *requests)
 {
 	uint64_t count = 0, ns = 0;
 
@@ -279,8 +300,8 @@ static void print_held(FILE *file, const Requests *requests)
 		ns += requests->list.items[i].held_ns;
 	}
 	if (count > 0)
-		fprintf(file, "held back by cgroup limits: %" PRIu64 " request%s, %s in total\n",
-			count, count == 1 ? "" : "s", DURATION(ns));
+		page_line(page, "held back by cgroup limits: %" PRIu64 " request%s, %s in total",
+			  count, count == 1 ? "" : "s", DURATION(ns));
 }
 
 /*
@@ -300,22 +321,25 @@ static uint64_t count_ownerless(const Requests *requests)
 	return count;
 }
 
-void report_requests_print(FILE *file, const Timeline *timeline)
+void report_requests_print(const Report *report)
 {
+	const Timeline *timeline = report->timeline;
 	size_t devices = timeline->requests.devices.count, files = timeline->objects.list.count;
 	_cleanup_free_ IoSum *by_device = sum_by(timeline, device_key, devices);
 	_cleanup_free_ IoSum *by_file = sum_by(timeline, file_key, files);
 	_cleanup_free_ IoSum *by_thread = sum_threads(timeline);
 	uint64_t ownerless = count_ownerless(&timeline->requests);
 
-	print_table(file, timeline, by_device, devices, "block I/O by device", name_of_device);
-	print_table(file, timeline, by_thread, timeline->threads.count, "block I/O by thread",
+	print_table(report, by_device, devices, "block I/O by device", name_of_device);
+	if (report->brief)
+		return;
+	print_table(report, by_thread, timeline->threads.count, "block I/O by thread",
 		    name_of_thread);
-	print_table(file, timeline, by_file, files, "block I/O by file", name_of_file);
-	print_held(file, &timeline->requests);
+	print_table(report, by_file, files, "block I/O by file", name_of_file);
+	print_held(report->page, &timeline->requests);
 	if (ownerless > 0)
-		fprintf(file, "submitter unknown: %" PRIu64 " request%s\n", ownerless,
-			ownerless == 1 ? "" : "s");
+		page_line(report->page, "submitter unknown: %" PRIu64 " request%s", ownerless,
+			  ownerless == 1 ? "" : "s");
 }
 
 /* ---- JSON -------------------------------------------------------------------------------- */

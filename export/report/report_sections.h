@@ -1,30 +1,69 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * report_sections.h - the sections of a report, as text and as members of its JSON. Section X is in
- * report_X.c. docs/reference/report-json.md describes the members.
+ * report_X.c, report_page.c has the table of all. docs/reference/report-json.md describes the
+ * members.
+ *
+ * The text of a section is one or more tables, each with an empty line before its head. A section
+ * that has nothing to say prints nothing. If a table does not show all rows, its last line is the
+ * sum of the others.
  */
 #ifndef WALLPROF_REPORT_SECTIONS_H
 #define WALLPROF_REPORT_SECTIONS_H
 
 #include "frames.h"
 #include "json_writer.h"
+#include "page.h"
 #include "report_places.h"
 #include "timeline.h"
-#include <stdio.h>
+
+#define REPORT_INDENT 2 /* of the further lines of a paragraph */
+
+/* What the sections are made from. */
+typedef struct Report {
+	const Page *page;
+	const Timeline *timeline;
+	Frames *frames;
+	const Places *places; /* of all threads, sorted */
+	size_t rows;	      /* the most of each table; SIZE_MAX: all */
+	int max_rank;	      /* columns of a higher rank are left out (report_table.h) */
+	bool brief; /* the first table of a section alone, without the sum of the others */
+	/* Timeline::threads and ::processes, in order of what they matter (report_order.c). */
+	const uint32_t *thread_order, *process_order;
+} Report;
 
 /* ---- report_ledger.c: time by state ---------------------------------------------------------- */
 
-/* A table of processes, if there are several, and one of threads. */
-void report_ledger_print(FILE *file, const Timeline *timeline);
+void report_processes_print(const Report *report);
+void report_threads_print(const Report *report);
 
 /* The members "lifetime_ns", "states" and "reasons" (ns, those that are not 0). */
 void report_ledger_of_thread(Json *json, const Thread *thread);
 void report_ledger_of_process(Json *json, const Timeline *timeline, const Process *process);
 
+/* ---- report_overview.c: the recording as a whole --------------------------------------------- */
+
+/* Prints one line: how busy the CPUs were, and how many threads waited for one. */
+void report_load_print(const Report *report);
+
+/* Prints where the time of all threads went. */
+void report_places_print(const Report *report);
+
+/* Prints what shows whether the numbers add up (accounts.h), with what was lost. */
+void report_accounts_print(const Report *report);
+
+/* ---- report_losses.c: what is missing ---------------------------------------------------------*/
+
+/* Prints how complete stacks are, and when records were lost. */
+void report_losses_print(const Report *report);
+
+/* Writes the member "places": [{"name", "category", "ns"}] of all threads, the largest first. */
+void report_places(Json *json, const Places *places);
+
 /* ---- report_functions.c: functions that ran -------------------------------------------------- */
 
-/* Prints the functions with the most time of their own; nothing if no thread ran. */
-void report_functions_print(FILE *file, const Places *places);
+/* Prints the functions with the most time of their own. */
+void report_functions_print(const Report *report);
 
 /*
  * The members "running_functions": [{"function", "library" or null, "kernel", "self_ns",
@@ -37,12 +76,15 @@ void report_functions(Json *json, const Places *places);
 
 /* ---- report_groups.c: waits by chain and by function ----------------------------------------- */
 
-void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames);
+void report_groups_print(const Report *report);
+
+/* Prints the functions with the most waits below them, without idle ones. */
+void report_wait_functions_print(const Report *report);
 
 /*
  * Prints only the functions of that name, with idle waits. Returns whether any waits lie below one.
  */
-bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames, const char *name);
+bool report_function_print(const Report *report, const char *name);
 
 /*
  * Writes the members "waits": [{"reason", "evidence" or null, "object" or null, "chain", "threads",
@@ -57,18 +99,23 @@ void report_groups(Json *json, const Timeline *timeline, Frames *frames, const c
 /* ---- report_waits.c: waits by object --------------------------------------------------------- */
 
 /*
- * Prints the largest sums by reason, idle ones apart, and for each the objects with the largest
+ * Prints the largest sums by reason, without idle ones, and for each the objects with the largest
  * sums. A file whose requests were waited for has a rate: bytes read or written per time in which
  * it had requests or a thread waited for one; none if the start of some request is unknown.
  */
-void report_waits_print(FILE *file, const Timeline *timeline);
+void report_waits_print(const Report *report);
+
+/* Prints idle waits, and those between jobs. */
+void report_idle_print(const Report *report);
 
 /* Writes the member "waited_objects" of the whole report: by reason and file, the largest first. */
 void report_waited_objects(Json *json, const Timeline *timeline);
 
 /* ---- report_wakers.c: wakers, lock holders, run-queue latency -------------------------------- */
 
-void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames);
+void report_wakers_print(const Report *report);
+void report_holders_print(const Report *report);
+void report_run_queue_print(const Report *report);
 
 /*
  * Writes the members "wakers", "holders": [{"name", "tid", "chain", and those of
@@ -81,9 +128,9 @@ void report_wakers(Json *json, const Timeline *timeline, Frames *frames);
 
 /*
  * Prints requests by device, thread and file, the time that limits held them back, and how many
- * have no known submitter; nothing if there were none.
+ * have no known submitter.
  */
-void report_requests_print(FILE *file, const Timeline *timeline);
+void report_requests_print(const Report *report);
 
 /*
  * These write the member "io" of a thread's object, and "devices", "io_files" and
@@ -94,8 +141,7 @@ void report_requests(Json *json, const Timeline *timeline);
 
 /* ---- report_faults.c: page faults ------------------------------------------------------------ */
 
-/* Prints nothing if there were no faults. */
-void report_faults_print(FILE *file, const Timeline *timeline);
+void report_faults_print(const Report *report);
 
 /* Writes the member "faults" of a thread, by class. */
 void report_faults_of_thread(Json *json, const Thread *thread);
@@ -106,8 +152,8 @@ void report_faulted_files(Json *json, const Timeline *timeline);
 
 /* ---- report_cpus.c: CPUs of the whole system ------------------------------------------------- */
 
-/* Prints a line for each CPU; nothing if CPUs were not recorded. */
-void report_cpus_print(FILE *file, const Timeline *timeline);
+/* Prints a line for each CPU; nothing unless the whole system was recorded. */
+void report_cpus_print(const Report *report);
 
 /* Writes the member "cpus": for each CPU its number, and ns: idle, unknown, and those of each tid.
  */
@@ -115,7 +161,7 @@ void report_cpus(Json *json, const Timeline *timeline);
 
 /* ---- report_cpu_users.c: CPU contention ------------------------------------------------------ */
 
-void report_cpu_users_print(FILE *file, const Timeline *timeline);
+void report_cpu_users_print(const Report *report);
 
 /*
  * Writes the member "rivals" (CPU users): [{"name", "tid", "count", "total_ns", "mean_ns",
@@ -125,13 +171,35 @@ void report_cpu_users_print(FILE *file, const Timeline *timeline);
  */
 void report_cpu_users(Json *json, const Timeline *timeline);
 
+/* ---- report_timeline.c: one thread, event by event ------------------------------------------- */
+
+/*
+ * Prints a line for each interval of a thread (Timeline::threads): when it began, how long it took,
+ * state, reason, object, what ended it, and the stack. Of report->rows it prints the longest.
+ */
+void report_timeline_print(const Report *report, uint32_t thread);
+
+/* Writes the member "timeline" with the same content. */
+void report_timeline(Json *json, const Timeline *timeline, Frames *frames, uint32_t thread);
+
+/* ---- report_page.c --------------------------------------------------------------------------- */
+
+/* Returns whether a section has the content of a member of the JSON, at its outermost level. */
+bool report_section_has_member(const char *section, const char *member);
+
 /* ---- report_path.c: the critical path -------------------------------------------------------- */
 
-/* Prints one line: the threads with the largest parts of the path, or why there is no path. */
-void report_path_line(FILE *file, const Timeline *timeline);
+/*
+ * Returns a sentence: the length of the path and the threads with its largest parts, or why there
+ * is no path. The caller frees it.
+ */
+char *report_path_text(const Timeline *timeline);
+
+/* Returns that sentence without the threads. The caller frees it. */
+char *report_path_title(const Timeline *timeline);
 
 /* Prints all of it: by thread, by place, and what of it is unknown. */
-void report_path_print(FILE *file, const Timeline *timeline, Frames *frames);
+void report_path_print(const Report *report);
 
 /*
  * Writes the member "critical_path": null, and why in "no_critical_path"; or {"end_tid",

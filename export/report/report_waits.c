@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
 #include "wait_fields.h"
 #include <inttypes.h>
 
-#define REASONS_SHOWN 10
-#define OBJECTS_SHOWN 3 /* for each reason */
+#define OBJECTS_SHOWN 3 /* for each reason, unless all rows are wanted */
+
+static const TableColumn columns[] = {{"waited", 12, 0}, {"times", 10, 1}, {"longest", 12, 2}};
 
 typedef struct WaitSum {
 	enum reason reason;
@@ -243,12 +245,13 @@ static double rate_of_waits(const WaitSum *sum, const double *rates)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void print_sum(FILE *file, const WaitSum *sum, const char *name)
+static void print_sum(const Table *table, const WaitSum *sum, const char *name)
 {
 	_cleanup_free_ char *then = text_then_runnable(sum->ns, sum->delay_ns);
+	_cleanup_free_ char *text = xasprintf("%s%s", name, then);
+	const char *cells[] = {DURATION(sum->ns), COUNT(sum->count), DURATION(sum->longest)};
 
-	fprintf(file, "%12s %10" PRIu64 " %12s  %s%s\n", DURATION(sum->ns), sum->count,
-		DURATION(sum->longest), name, then);
+	report_table_row(table, cells, text);
 }
 
 static void add_sum(WaitSum *others, const WaitSum *sum)
@@ -259,19 +262,22 @@ static void add_sum(WaitSum *others, const WaitSum *sum)
 	others->longest = MAX(others->longest, sum->longest);
 }
 
-static void print_object(FILE *file, const Timeline *timeline, const WaitSum *sum, double rate)
+static void print_object(const Table *table, const Timeline *timeline, const WaitSum *sum,
+			 double rate)
 {
 	_cleanup_free_ char *path = text_printable(timeline->objects.list.items[sum->object].name);
 	_cleanup_free_ char *name =
 		rate > 0 ? xasprintf("  %s at %.1f MB/s", path, rate) : xasprintf("  %s", path);
 
-	print_sum(file, sum, name);
+	print_sum(table, sum, name);
 }
 
 /* Prints the first objects of a reason, and the sum of the others. */
-static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *sums,
+static void print_objects(const Table *table, const Report *report, const WaitSums *sums,
 			  enum reason reason, const double *rates)
 {
+	const Timeline *timeline = report->timeline;
+	size_t most = report->rows == SIZE_MAX ? SIZE_MAX : OBJECTS_SHOWN;
 	WaitSum others = {};
 	size_t shown = 0, more = 0;
 	bool files = true;
@@ -281,8 +287,8 @@ static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *
 
 		if (sum->reason != reason)
 			continue;
-		if (shown < OBJECTS_SHOWN) {
-			print_object(file, timeline, sum, rate_of_waits(sum, rates));
+		if (shown < most) {
+			print_object(table, timeline, sum, rate_of_waits(sum, rates));
 			shown++;
 			continue;
 		}
@@ -294,7 +300,7 @@ static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *
 		_cleanup_free_ char *text = text_others(more, files);
 		_cleanup_free_ char *name = xasprintf("  %s", text);
 
-		print_sum(file, &others, name);
+		print_sum(table, &others, name);
 	}
 }
 
@@ -305,45 +311,53 @@ static enum category table_of(enum category category)
 }
 
 /* Prints the largest sums of one table. */
-static void print_largest(FILE *file, const Timeline *timeline, const WaitSums *sums,
-			  enum category table, const double *rates, const char *title)
+static void print_largest(const Report *report, const WaitSums *sums, enum category category,
+			  const double *rates, const char *title)
 {
 	WaitSum others = {};
+	Table table;
 	size_t shown = 0, left = 0;
 
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < REASON_COUNT; i++) {
 		const WaitSum *sum = &sums->reasons[i];
 		const ReasonInfo *info = &reason_info[sum->reason];
 
-		if (sum->ns == 0 || table_of(info->category) != table)
+		if (sum->ns == 0 || table_of(info->category) != category)
 			continue;
-		if (shown == REASONS_SHOWN) {
+		if (shown == report->rows) {
 			add_sum(&others, sum);
 			left++;
 			continue;
 		}
-		if (shown++ == 0)
-			fprintf(file, "\n%12s %10s %12s  %s\n", "waited", "times", "longest",
-				title);
-		print_sum(file, sum, info->leaf);
-		print_objects(file, timeline, sums, sum->reason, rates);
+		shown++;
+		report_table_head(&table, title);
+		print_sum(&table, sum, info->leaf);
+		print_objects(&table, report, sums, sum->reason, rates);
 	}
-	if (left > 0) {
+	if (left > 0 && !report->brief) {
 		_cleanup_free_ char *text = text_others(left, /* files= */ false);
 
-		print_sum(file, &others, text);
+		print_sum(&table, &others, text);
 	}
 }
 
-void report_waits_print(FILE *file, const Timeline *timeline)
+void report_waits_print(const Report *report)
 {
-	WaitSums sums = sum_up(timeline);
-	_cleanup_free_ double *rates = file_rates(timeline);
+	WaitSums sums = sum_up(report->timeline);
+	_cleanup_free_ double *rates = file_rates(report->timeline);
 
-	print_largest(file, timeline, &sums, CATEGORY_OTHER, rates, "largest waits");
-	print_largest(file, timeline, &sums, CATEGORY_JOBS, rates,
-		      "between jobs (not counted above)");
-	print_largest(file, timeline, &sums, CATEGORY_IDLE, rates, "idle (not counted above)");
+	print_largest(report, &sums, CATEGORY_OTHER, rates, "waits by reason and object");
+	vec_free(&sums.objects);
+}
+
+void report_idle_print(const Report *report)
+{
+	WaitSums sums = sum_up(report->timeline);
+	_cleanup_free_ double *rates = file_rates(report->timeline);
+
+	print_largest(report, &sums, CATEGORY_JOBS, rates, "between jobs (not counted as waits)");
+	print_largest(report, &sums, CATEGORY_IDLE, rates, "idle (not counted as waits)");
 	vec_free(&sums.objects);
 }
 

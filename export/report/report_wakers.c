@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "distribution.h"
 #include "report_sections.h"
+#include "report_table.h"
 #include "text.h"
 #include "wait_fields.h"
-#include <inttypes.h>
 
-#define PARTIES_SHOWN	10
-#define INDENT		22   /* of the stack below a line */
 #define PARTIES_WRITTEN 1000 /* to JSON */
+
+static const TableColumn columns[] = {{"waited", 12, 0}, {"times", 9, 1}, {"mean", 12, 3},
+				      {"p50", 12, 4},	 {"p99", 12, 5},  {"longest", 12, 2}};
 
 /* ---- wakers and lock holders --------------------------------------------------------------- */
 
@@ -64,9 +65,11 @@ typedef struct Role {
 	bool from; /* stacks are shown */
 } Role;
 
+enum role { ROLE_WAKER, ROLE_HOLDER };
+
 static const Role roles[] = {
-	{"wakers", "woken by", pick_waker, true},
-	{"holders", "lock holders", pick_holder, false},
+	[ROLE_WAKER] = {"wakers", "woken by", pick_waker, true},
+	[ROLE_HOLDER] = {"holders", "lock holders", pick_holder, false},
 };
 
 static uint32_t chain_of(Sum *sum, const Thread *thread, size_t i)
@@ -176,22 +179,20 @@ static uint32_t party_tid(const Timeline *timeline, const Party *party)
 	return task->ns_tid ? task->ns_tid : task->tid;
 }
 
-static void print_line(FILE *file, Distribution *waits, const char *what)
+static void print_line(const Table *table, Distribution *waits, const char *what)
 {
-	fprintf(file, "%12s %9zu %12s %12s %12s %12s  %s", DURATION(waits->total_ns),
-		waits->ns.count, DURATION(distribution_mean(waits)),
-		DURATION(distribution_at(waits, 0.5)), DURATION(distribution_at(waits, 0.99)),
-		DURATION(distribution_at(waits, 1)), what);
-}
+	const char *cells[] = {DURATION(waits->total_ns),
+			       COUNT(waits->ns.count),
+			       DURATION(distribution_mean(waits)),
+			       DURATION(distribution_at(waits, 0.5)),
+			       DURATION(distribution_at(waits, 0.99)),
+			       DURATION(distribution_at(waits, 1))};
 
-static void print_head(FILE *file, const char *title)
-{
-	fprintf(file, "\n%12s %9s %12s %12s %12s %12s  %s\n", "waited", "times", "mean", "p50",
-		"p99", "longest", title);
+	report_table_row(table, cells, what);
 }
 
 /* The sum of the lines that are not shown. */
-static void print_others(FILE *file, const Sum *sum, size_t shown)
+static void print_others(const Table *table, const Sum *sum, size_t shown)
 {
 	Distribution others = {};
 
@@ -201,35 +202,49 @@ static void print_others(FILE *file, const Sum *sum, size_t shown)
 
 		for (size_t i = shown; i < sum->list.count; i++)
 			distribution_add_all(&others, &sum->list.items[i].waits);
-		print_line(file, &others, text);
-		fputc('\n', file);
+		print_line(table, &others, text);
 	}
 	distribution_free(&others);
 }
 
-static void print_parties(FILE *file, const Timeline *timeline, Frames *frames, const Role *role)
+static void print_party(const Table *table, const Report *report, const Sum *sum, Party *party)
 {
-	Sum sum = sum_up(timeline, frames, role);
-	size_t shown = MIN(sum.list.count, (size_t)PARTIES_SHOWN);
+	char comm[COMM_LEN + 1];
+	uint32_t tid = party_tid(report->timeline, party);
+	_cleanup_free_ char *name = text_printable(party_name(report->timeline, party, comm));
+	_cleanup_free_ char *chain = text_printable(party_chain(sum, party));
+	_cleanup_free_ char *what = tid ? xasprintf("%s (%u)", name, tid) : xstrdup(name);
+	_cleanup_free_ char *where = xasprintf("in %s", chain);
 
-	if (shown > 0)
-		print_head(file, role->title);
+	print_line(table, &party->waits, what);
+	if (*chain)
+		report_table_detail(table, where);
+}
+
+static void print_parties(const Report *report, const Role *role)
+{
+	Sum sum = sum_up(report->timeline, report->frames, role);
+	size_t shown = MIN(sum.list.count, report->rows);
+	Table table;
+
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < shown; i++) {
-		Party *party = &sum.list.items[i];
-		char comm[COMM_LEN + 1];
-		uint32_t tid = party_tid(timeline, party);
-
-		_cleanup_free_ char *name = text_printable(party_name(timeline, party, comm));
-		_cleanup_free_ char *chain = text_printable(party_chain(&sum, party));
-		print_line(file, &party->waits, name);
-		if (tid)
-			fprintf(file, " (%u)", tid);
-		fputc('\n', file);
-		if (*chain)
-			fprintf(file, "%*s  in %s\n", INDENT, "", chain);
+		report_table_head(&table, role->title);
+		print_party(&table, report, &sum, &sum.list.items[i]);
 	}
-	print_others(file, &sum, shown);
+	if (!report->brief)
+		print_others(&table, &sum, shown);
 	sum_free(&sum);
+}
+
+void report_wakers_print(const Report *report)
+{
+	print_parties(report, &roles[ROLE_WAKER]);
+}
+
+void report_holders_print(const Report *report)
+{
+	print_parties(report, &roles[ROLE_HOLDER]);
 }
 
 /* ---- the run queue ------------------------------------------------------------------------- */
@@ -254,29 +269,20 @@ static Distribution queued(const Timeline *timeline, enum reason reason)
 	return delays;
 }
 
-static void print_queue(FILE *file, const Timeline *timeline)
+void report_run_queue_print(const Report *report)
 {
-	bool any = false;
+	Table table;
 
+	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < ARRAY_LEN(queue_reasons); i++) {
-		Distribution delays = queued(timeline, queue_reasons[i]);
+		Distribution delays = queued(report->timeline, queue_reasons[i]);
 
 		if (delays.ns.count > 0) {
-			if (!any)
-				print_head(file, "run-queue latency");
-			any = true;
-			print_line(file, &delays, reason_info[queue_reasons[i]].leaf);
-			fputc('\n', file);
+			report_table_head(&table, "run-queue latency");
+			print_line(&table, &delays, reason_info[queue_reasons[i]].leaf);
 		}
 		distribution_free(&delays);
 	}
-}
-
-void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames)
-{
-	for (size_t i = 0; i < ARRAY_LEN(roles); i++)
-		print_parties(file, timeline, frames, &roles[i]);
-	print_queue(file, timeline);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */

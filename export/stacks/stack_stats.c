@@ -215,7 +215,7 @@ static char *running_text(const StackStats *sums)
 char *stack_stats_line(const StackStats *sums)
 {
 	_cleanup_free_ char *guessed = NULL, *pointers = NULL, *running = NULL;
-	uint64_t parts = sums->walked ? sums->complete * 10000 / sums->walked : 0;
+	uint64_t parts = sums->walked ? sums->complete * 1000 / sums->walked : 0;
 
 	if (sums->walked == 0)
 		return xstrdup("none walked");
@@ -233,6 +233,6 @@ char *stack_stats_line(const StackStats *sums)
 	if (sums->complete == sums->walked)
 		return xasprintf("%" PRIu64 " walked, 100 %% complete%s%s", sums->walked, guessed,
 				 running);
-	return xasprintf("%" PRIu64 " walked, %" PRIu64 ".%02" PRIu64 " %% complete%s%s%s",
-			 sums->walked, parts / 100, parts % 100, guessed, pointers, running);
+	return xasprintf("%" PRIu64 " walked, %" PRIu64 ".%" PRIu64 " %% complete%s%s%s",
+			 sums->walked, parts / 10, parts % 10, guessed, pointers, running);
 }

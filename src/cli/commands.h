@@ -38,6 +38,12 @@ int export_cmd_write(const Loaded *loaded, const ExportOptions *options, const c
 int export_cmd_write_summary(const Loaded *loaded, const ExportOptions *options,
 			     const char *capture_path, const Invoker *invoker);
 
+/*
+ * Prints the report on the capture options->input, on a terminal through a pager. Returns an exit
+ * status; failures are logged.
+ */
+int report_cmd_run(const Options *options, const Invoker *invoker);
+
 /* Tells captures from profiles, for messages about a file of the wrong kind. */
 enum file_kind {
 	FILE_KIND_OTHER, /* or it cannot be read */

@@ -8,7 +8,6 @@
 #include "privileges.h"
 #include "recorder.h"
 #include "report.h"
-#include "report_sections.h"
 #include "results.h"
 #include "signals.h"
 #include "summary.h"
@@ -287,48 +286,6 @@ static int open_result(const Options *options, const Invoker *invoker)
 	return open_cmd_run(path, &options->open, invoker);
 }
 
-static int report(const Options *options, const Invoker *invoker)
-{
-	_cleanup_free_ char *capture = NULL;
-	LoadOptions load = options->load;
-	bool found = true;
-	Loaded loaded;
-	int error = 0;
-
-	load.no_source = true; /* reports do not show source text */
-	if (options->report.function && options->report.critical_path) {
-		log_error("--function and --critical-path are mutually exclusive");
-		return EXIT_WALLPROF_FAILED;
-	}
-	if (results_find_capture(options->input, &capture) ||
-	    export_cmd_load(capture, &load, invoker, &loaded))
-		return EXIT_FAILURE;
-	if (options->report.json) {
-		Output *output = output_for_stream(stdout);
-
-		report_json(output, loaded.timeline, loaded.frames, options->report.function);
-		error = output_close(output);
-	} else if (options->report.function) {
-		found = report_function_print(stdout, loaded.timeline, loaded.frames,
-					      options->report.function);
-	} else if (options->report.critical_path) {
-		report_path_print(stdout, loaded.timeline, loaded.frames);
-	} else {
-		report_print(stdout, loaded.timeline, loaded.frames);
-	}
-	export_cmd_unload(&loaded);
-	if (error) {
-		clearerr(stdout); /* or flush_stdout() reports it again, without the reason */
-		log_error("writing to stdout failed: %s", error_text(error));
-		return EXIT_FAILURE;
-	}
-	if (!found) {
-		log_error("no waits under a function named %s", options->report.function);
-		return EXIT_FAILURE;
-	}
-	return EXIT_SUCCESS;
-}
-
 static bool needs_capabilities(const Options *options)
 {
 	uint64_t pid;
@@ -368,7 +325,7 @@ int main(int argc, char **argv)
 		status = export_only(&options, &invoker);
 		break;
 	case VERB_REPORT:
-		status = flush_stdout(report(&options, &invoker));
+		status = flush_stdout(report_cmd_run(&options, &invoker));
 		break;
 	case VERB_OPEN:
 		status = open_result(&options, &invoker) ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "option_table.h"
 #include "compressor.h"
+#include "report.h"
 #include "suggestion.h"
 #include "table_memory.h"
 #include "timeline.h"
@@ -252,6 +253,64 @@ static int set_critical_path(const char *text, Options *options)
 	if (parse_u64(text, &tid) || tid == 0 || tid > INT32_MAX)
 		return bad("critical-path", text, "expected a thread ID");
 	options->load.critical_tid = tid;
+	return 0;
+}
+
+/* Returns "waits, locks, …"; the caller frees it. */
+static char *section_list(void)
+{
+	char *text = xstrdup("");
+
+	for (size_t i = 0; report_section_name(i); i++) {
+		char *longer = xasprintf("%s%s%s", text, i ? ", " : "", report_section_name(i));
+
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+static int set_section(const char *text, Options *options)
+{
+	_cleanup_free_ char *list = section_list();
+	const char *close = NULL;
+
+	options->report.section = text;
+	for (size_t i = 0; report_section_name(i); i++) {
+		if (!strcmp(text, report_section_name(i)))
+			return 0;
+		if (suggestion_is_close(text, report_section_name(i)))
+			close = report_section_name(i);
+	}
+	if (close)
+		log_error("--section '%s': there is no such section; did you mean %s?", text,
+			  close);
+	else
+		log_error("--section '%s': expected one of %s", text, list);
+	return -EINVAL;
+}
+
+static int set_top(const char *text, Options *options)
+{
+	if (parse_u64(text, &options->report.top) || options->report.top == 0)
+		return bad("top", text, "expected a number of rows, such as 20");
+	return 0;
+}
+
+static int set_timeline(const char *text, Options *options)
+{
+	uint64_t tid;
+
+	if (parse_u64(text, &tid) || tid == 0 || tid > INT32_MAX)
+		return bad("timeline", text, "expected a thread ID (--section threads lists them)");
+	options->report.timeline_tid = tid;
+	return 0;
+}
+
+static int set_limit(const char *text, Options *options)
+{
+	if (parse_size(text, &options->report.limit) || options->report.limit == 0)
+		return bad("limit", text, "expected a size such as 16K");
 	return 0;
 }
 
@@ -523,6 +582,15 @@ const OptionInfo option_table[] = {
 	 "report only the critical path, or the path that ends\n"
 	 "where thread TID ends",
 	 set_critical_path, 0},
+	{"section", 0, "NAME", REPORT, "print only this section of the report, in full",
+	 set_section, 0},
+	{"top", 0, "N", REPORT, "print at most N rows of each table", set_top, 0},
+	{"full", 0, NULL, REPORT, "print all sections and all rows", FLAG(report.full)},
+	{"timeline", 0, "TID", REPORT, "print what this thread did, a line for each event",
+	 set_timeline, 0},
+	{"limit", 0, "SIZE", REPORT, "with --json: at most SIZE, such as 16K; what matters most",
+	 set_limit, 0},
+	{"no-pager", 0, NULL, REPORT, "do not start a pager", FLAG(report.no_pager)},
 	{"viewer", 0, "URL|DIR", OPENING,
 	 "use this viewer instead of profiler.firefox.com; a\n"
 	 "folder is served as well",

@@ -500,6 +500,34 @@ static int check_range(const Options *options)
 	return -EINVAL;
 }
 
+/* Each of these replaces the page, so only one can be given. */
+static int check_report_options(const ReportOptions *options)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} forms[] = {{"function", options->function},
+		     {"critical-path", options->critical_path},
+		     {"section", options->section},
+		     {"full", options->full},
+		     {"timeline", options->timeline_tid}};
+	const char *first = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+		if (forms[i].given && first) {
+			log_error("--%s and --%s are mutually exclusive", first, forms[i].name);
+			return -EINVAL;
+		}
+		if (forms[i].given)
+			first = forms[i].name;
+	}
+	if (options->limit && !options->json) {
+		log_error("--limit can only be used with --json");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int check_recording_options(const Options *options)
 {
 	int ways = !!options->record.pid_count + !!options->record.tid_count +
@@ -547,7 +575,7 @@ static int parse_operands(int count, char **operands, Options *options)
 				  option_table_verb(options->verb)->usage);
 			return -EINVAL;
 		}
-		return check_range(options);
+		return check_range(options) ? -EINVAL : check_report_options(&options->report);
 	case VERB_DOCTOR:
 		if (count) {
 			log_error("unexpected argument '%s'", operands[0]);

@@ -45,6 +45,12 @@ typedef struct ReportOptions {
 	bool json;
 	const char *function; /* report only waits below it; NULL = all waits */
 	bool critical_path;   /* report only this */
+	const char *section;  /* print only this one; NULL = the page */
+	uint64_t top;	      /* rows of each table; 0 = as many as fit, or all */
+	bool full;	      /* all sections and all rows */
+	pid_t timeline_tid;   /* what this thread did, event by event; 0 = the report */
+	uint64_t limit;	      /* of the JSON, in bytes; 0 = none */
+	bool no_pager;
 } ReportOptions;
 
 typedef struct OpenOptions {

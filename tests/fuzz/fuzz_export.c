@@ -7,8 +7,19 @@
 #include "frames.h"
 #include "fuzz.h"
 #include "report.h"
-#include "report_sections.h"
+#include "summary.h"
 #include "timeline_builder.h"
+
+static void print_reports(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	static const ReportSelection whole = {.full = true, .timeline = THREAD_NONE};
+	static const ReportSelection first_page = {.timeline = THREAD_NONE};
+	const Page page = {.file = file, .width = 80, .colour = true};
+
+	report_print(&page, timeline, frames, &whole);
+	report_print(&page, timeline, frames, &first_page);
+	report_print_path(&page, timeline, frames);
+}
 
 static void write_formats(const Timeline *timeline, Frames *frames)
 {
@@ -16,14 +27,14 @@ static void write_formats(const Timeline *timeline, Frames *frames)
 	static const FirefoxOptions options = {.row_budget = 2000, .marker_budget = 500};
 	static const ChromeOptions chrome_options = {.slice_budget = 1000};
 	static FILE *null;
+	static const SummaryOptions summary = {.profile = "x.json", .accounts = true};
 	Output *output;
 
 	if (!null)
 		null = fopen("/dev/null", "we");
 	fuzz_require(null);
-	report_print(null, timeline, frames);
-	report_summary(null, timeline, frames, "x.json", /* is_trace= */ false);
-	report_path_print(null, timeline, frames);
+	print_reports(null, timeline, frames);
+	summary_print(null, timeline, frames, &summary);
 	output = output_for_stream(null);
 	report_json(output, timeline, frames, NULL);
 	fuzz_require(firefox_write(output, timeline, frames, &options) == 0);

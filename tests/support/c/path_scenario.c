@@ -43,12 +43,8 @@ void expect_path(Scenario *s, uint32_t tid, const char *wanted)
 
 void expect_line(const Scenario *s, const char *wanted)
 {
-	char *text;
-	size_t size;
-	FILE *stream = open_memstream(&text, &size);
+	char *text = report_path_text(s->timeline);
 
-	report_path_line(stream, s->timeline);
-	fclose(stream);
 	if (!strstr(text, wanted))
 		fail_msg("no \"%s\" in %s", wanted, text);
 	free(text);

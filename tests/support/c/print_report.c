@@ -25,6 +25,23 @@ void print_summary(FILE *file, const Timeline *timeline, Frames *frames)
 	summary_print(file, timeline, frames, &options);
 }
 
+void print_section(FILE *file, const Timeline *timeline, Frames *frames, const char *name)
+{
+	const Page page = {.file = file};
+	const ReportSelection selection = {.section = name, .top = 10, .timeline = THREAD_NONE};
+
+	report_print(&page, timeline, frames, &selection);
+}
+
+/* Ten rows of each table, as long as the lines are. */
+void print_full(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	const Page page = {.file = file};
+	const ReportSelection selection = {.full = true, .top = 10, .timeline = THREAD_NONE};
+
+	report_print(&page, timeline, frames, &selection);
+}
+
 void print_accounts(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	SummaryOptions options = {.profile = "dir/out.json.gz", .accounts = true};

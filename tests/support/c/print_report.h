@@ -9,6 +9,10 @@ typedef void (*Printer)(FILE *file, const Timeline *timeline, Frames *frames);
 
 /* Returns what the printer prints, which the caller frees. */
 char *report_text(Printer printer, const Timeline *timeline);
+/* A Printer of all sections of the report. */
+void print_full(FILE *file, const Timeline *timeline, Frames *frames);
+/* Prints one section, ten rows of each table. */
+void print_section(FILE *file, const Timeline *timeline, Frames *frames, const char *name);
 /* Printers of the summary, without and with its accounts. */
 void print_summary(FILE *file, const Timeline *timeline, Frames *frames);
 void print_accounts(FILE *file, const Timeline *timeline, Frames *frames);

@@ -5,6 +5,7 @@
 #include "test_tools.h"
 #include "timeline_fixture.h"
 #include <asm/unistd_64.h>
+#include <limits.h>
 #include <setjmp.h>
 /* cmocka.h wants the above. */
 #include <cmocka.h>
@@ -277,6 +278,8 @@ static void test_table(void **state)
 	char *text;
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
+	const Page page = {.file = stream};
+	const Report report = {.page = &page, .timeline = t, .rows = SIZE_MAX, .max_rank = INT_MAX};
 
 	runs(t, hog, 10 * MS, 30 * MS, 1);
 	runs(t, hog, 40 * MS, 45 * MS, 1);
@@ -284,7 +287,7 @@ static void test_table(void **state)
 	wait_of(t, second)->cpu_user = t->threads.items[first].task;
 	t->threads.items[first].intervals.items[2].cpu = 0;
 	cpu_users_index(t);
-	report_cpu_users_print(stream, t);
+	report_cpu_users_print(&report);
 	fclose(stream);
 	assert_string_equal(
 		text,

@@ -151,12 +151,12 @@ static void test_losses(void **state)
 	check_contains(print_accounts, t,
 		       "as markers)\n      the kernel did not trace 2 context switches (");
 	check_contains(print_accounts, t, "cut off");
-	check_contains(report_print, t,
-		       "42 switch on CPU 3, 2.000 ms long, at 1.000 ms: ring full");
+	check_contains(print_full, t,
+		       "      42     1.000 ms     2.000 ms  switch on CPU 3: ring full\n");
 	t->losses.items[0].from_ns -= 6 * MS;
 	t->losses.items[0].to_ns -= 6 * MS;
-	check_contains(report_print, t,
-		       "42 switch on CPU 3, 2.000 ms long, before the window: ring full");
+	check_contains(print_full, t,
+		       "      42    before it     2.000 ms  switch on CPU 3: ring full\n");
 	timeline_free(t);
 }
 
@@ -203,10 +203,16 @@ static void test_report(void **state)
 	Timeline *t = make_timeline();
 
 	(void)state;
-	check_contains(report_print, t, "command: app --fast\nwindow: 100.000 ms, kernel 6.1.0\n");
-	check_contains(report_print, t, "helper (app)\n");
-	check_contains(report_print, t, "  app\n");
+	check_contains(print_full, t,
+		       "app --fast\n100.000 ms, 2 threads in 1 process, kernel 6.1.0\n");
+	check_contains(print_full, t, "helper (app)\n");
+	check_contains(print_full, t, "  app\n");
 	timeline_free(t);
+}
+
+static void print_io(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	print_section(file, timeline, frames, "io");
 }
 
 /*
@@ -234,16 +240,16 @@ static void test_io_by_thread(void **state)
 	};
 	requests_device(&t->requests, 8 << 20);
 	*vec_push(&reads->requests) = 0;
-	check_contains(report_print, t, "0        200.0          0 s      0.0  app (7)");
-	check_contains(report_print, t,
+	check_contains(print_full, t, "0        200.0          0 s      0.0  app (7)");
+	check_contains(print_full, t,
 		       "1        0.0        0          0.0     1.000 ms      4.1  helper (8)");
-	check_contains(report_print, t, "submitter unknown: 1 request\n");
+	check_contains(print_full, t, "submitter unknown: 1 request\n");
 	t->requests.list.items[0].flags = REQUEST_SUBMITTED;
-	check_lacks(report_print, t, "not known of");
+	check_lacks(print_io, t, "not known of");
 	/* A kernel without such accounts. */
 	reads->kernel.read_bytes = dirties->kernel.write_bytes = 0;
-	check_lacks(report_print, t, "  app (7)");
-	check_contains(report_print, t, "  helper (8)");
+	check_lacks(print_io, t, "  app (7)");
+	check_contains(print_io, t, "  helper (8)");
 	timeline_free(t);
 }
 
@@ -283,7 +289,7 @@ static void test_waited_objects(void **state)
 	*vec_push(&t->threads.items[thread].request_waits) = (RequestWait){0, 0};
 	fixture_finish(t);
 	check_contains(
-		report_print, t,
+		print_full, t,
 		"   30.000 ms          5     8.000 ms  [disk read wait]\n"
 		"    8.000 ms          1     8.000 ms    inode 10 of device 8:0 at 400.0 MB/s\n"
 		"    7.000 ms          1     7.000 ms    inode 11 of device 8:0\n"
@@ -291,13 +297,12 @@ static void test_waited_objects(void **state)
 		"    9.000 ms          2     5.000 ms    2 other files\n");
 	/* The kernel read it; the submitter and the time of the submission are not known. */
 	t->requests.list.items[0].flags = REQUEST_KTHREAD;
-	check_contains(report_print, t, "  inode 10 of device 8:0\n");
-	check_lacks(report_print, t, "held back");
+	check_contains(print_full, t, "  inode 10 of device 8:0\n");
+	check_lacks(print_full, t, "held back");
 	/* On its device it was for 1 ms of the 4. */
 	t->requests.list.items[0].held_ns = 3 * MS;
-	check_contains(report_print, t,
-		       "held back by cgroup limits: 1 request, 3.000 ms in total\n");
-	check_contains(report_print, t, "     1.000 ms   4000.0  inode 10 of device 8:0\n");
+	check_contains(print_full, t, "held back by cgroup limits: 1 request, 3.000 ms in total\n");
+	check_contains(print_full, t, "     1.000 ms   4000.0  inode 10 of device 8:0\n");
 	text = report_text(report_json_of_all, t);
 	node = node_read(text);
 	last = node_at(node_get(node, "waited_objects"), 4);
@@ -316,8 +321,8 @@ static void test_control_characters(void **state)
 	(void)state;
 	free(t->threads.items[0].name);
 	t->threads.items[0].name = xstrdup("a\x1b[2Jb\x7f\xc2\x9b\xff");
-	check_contains(report_print, t, "a?[2Jb???\xef\xbf\xbd");
-	check_lacks(report_print, t, "\x1b");
+	check_contains(print_full, t, "a?[2Jb???\xef\xbf\xbd");
+	check_lacks(print_full, t, "\x1b");
 	timeline_free(t);
 }
 
@@ -326,7 +331,7 @@ static void test_empty(void **state)
 	Timeline *t = fixture_new(0);
 
 	(void)state;
-	check_contains(report_print, t, "where the time of 0 threads went: 0 s\n");
+	check_contains(print_full, t, "where the time of 0 threads went: 0 s\n");
 	check_contains(print_accounts, t, "no events lost");
 	timeline_free(t);
 }
@@ -352,13 +357,13 @@ static void test_process_ledger(void **state)
 	fixture_simple_thread(t, cc1, 9, "helper", STATE_BLOCKED, REASON_MUTEX);
 	fixture_finish(t);
 	check_contains(
-		report_print, t,
+		print_full, t,
 		"     pid  threads     lifetime      running     runnable      blocked      "
 		"unknown  switches  process\n"
-		"       7        1   100.000 ms          0 s          0 s   100.000 ms          "
-		"0 s         0  make\n"
 		"       8        2   200.000 ms   100.000 ms          0 s   100.000 ms          "
-		"0 s         0  cc1\n");
+		"0 s         0  cc1\n"
+		"       7        1   100.000 ms          0 s          0 s   100.000 ms          "
+		"0 s         0  make\n");
 	text = report_text(report_json_of_all, t);
 	node = node_read(text);
 	const Node *process = node_at(node_get(node, "processes"), 1);

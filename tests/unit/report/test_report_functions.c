@@ -3,6 +3,7 @@
 #include "json_reader.h"
 #include "report_sections.h"
 #include "test_tools.h"
+#include <limits.h>
 
 #define MS NSEC_PER_MSEC
 
@@ -54,7 +55,10 @@ static char *written(Fixture *fixture, bool as_json)
 	FILE *stream = open_memstream(&text, &size);
 	Output *output = output_for_stream(stream);
 	Json json = {.out = output};
+	const Page page = {.file = stream};
 	Places places;
+	const Report report = {
+		.page = &page, .places = &places, .rows = SIZE_MAX, .max_rank = INT_MAX};
 
 	report_places_init(&places, &fixture->timeline, fixture->frames);
 	report_places_add_all(&places);
@@ -63,7 +67,7 @@ static char *written(Fixture *fixture, bool as_json)
 		report_functions(&json, &places);
 		json_end_object(&json);
 	} else {
-		report_functions_print(stream, &places);
+		report_functions_print(&report);
 	}
 	report_places_free(&places);
 	output_close(output);

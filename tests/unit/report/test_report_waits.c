@@ -6,6 +6,21 @@
 
 #define MS NSEC_PER_MSEC
 
+static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	print_section(file, timeline, frames, "places");
+}
+
+static void print_objects(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	print_section(file, timeline, frames, "objects");
+}
+
+static void print_idle(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	print_section(file, timeline, frames, "idle");
+}
+
 /* Ten kinds of waits beside what is idle, which stands apart; what is unknown is no wait. */
 static void test_largest_waits(void **state)
 {
@@ -19,7 +34,7 @@ static void test_largest_waits(void **state)
 	uint32_t thread =
 		fixture_thread(t, fixture_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
 	uint64_t ns = 0;
-	char *text, *waits, *idle, *places;
+	char *waits;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
@@ -28,28 +43,24 @@ static void test_largest_waits(void **state)
 	}
 	fixture_interval(t, thread, ns, STATE_RUNNING, REASON_NONE);
 	fixture_finish(t);
-	text = report_text(report_print, t);
-	waits = strstr(text, "largest waits\n");
-	idle = strstr(text, "idle (not counted above)\n");
-	assert_non_null(waits);
-	assert_non_null(idle);
-	places = strstr(text, "where the time");
-	assert_non_null(places);
-	assert_true(places < waits);
+	check_contains(print_idle, t, "idle (not counted as waits)\n");
+	check_contains(print_idle, t, "   19.000 ms          1    19.000 ms  [idle: epoll]\n");
+	check_contains(print_idle, t, "   18.000 ms          1    18.000 ms  [idle: accept]\n");
+	waits = report_text(print_objects, t);
 	assert_null(strstr(waits, "[unknown"));
-	assert_non_null(strstr(idle, "   19.000 ms          1    19.000 ms  [idle: epoll]\n"));
-	assert_non_null(strstr(idle, "   18.000 ms          1    18.000 ms  [idle: accept]\n"));
-	*idle = '\0';
 	assert_null(strstr(waits, "[idle"));
 	/* What is not shown is summed up, so that each table is whole. */
 	assert_non_null(strstr(waits, "    7.000 ms          1     7.000 ms  1 other\n"));
-	assert_non_null(strstr(places, "81.000 ms  8 others\n"));
+	check_contains(print_places, t,
+		       "where the time of 1 thread went: 163.000 ms (and 37.000 ms idle, ");
+	check_contains(print_places, t, "   17.000 ms  10.4 %  [mutex wait]\n");
+	check_contains(print_places, t, "   24.000 ms  14.7 %  3 others\n");
 	for (size_t i = 3; i < ARRAY_LEN(reasons); i++) {
 		bool found = strstr(waits, reason_info[reasons[i]].leaf);
 
 		assert_int_equal(found, i < 3 + 10);
 	}
-	free(text);
+	free(waits);
 	timeline_free(t);
 }
 
@@ -72,15 +83,15 @@ static void test_between_jobs(void **state)
 	fixture_interval(t, thread, 95 * MS, STATE_RUNNABLE, REASON_WOKEN);
 	fixture_interval(t, thread, 96 * MS, STATE_RUNNING, REASON_NONE);
 	fixture_finish(t);
-	check_contains(report_print, t,
+	check_contains(print_full, t,
 		       "where the time of 1 thread went: 50.000 ms (and 20.000 ms idle, "
 		       "30.000 ms between jobs, not counted here)\n");
 	check_lacks(print_summary, t, "[between jobs");
-	check_contains(report_print, t,
-		       "between jobs (not counted above)\n   30.000 ms          1    30.000 ms  "
+	check_contains(print_full, t,
+		       "between jobs (not counted as waits)\n   30.000 ms          1    30.000 ms  "
 		       "[between jobs: condition variable]\n");
-	text = report_text(report_print, t);
-	waits = strstr(text, "largest waits\n");
+	text = report_text(print_full, t);
+	waits = strstr(text, "waits by reason and object\n");
 	assert_non_null(waits);
 	assert_non_null(strstr(waits, "[condition variable wait], then 5.000 ms runnable\n"));
 	assert_non_null(strstr(waits, "[mutex wait]\n"));

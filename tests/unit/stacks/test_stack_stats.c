@@ -162,8 +162,13 @@ static char *print(const Fixture *fixture, bool json)
 	char *text, *copy;
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
+	const Page page = {.file = stream};
+	const ReportSelection whole = {.full = true, .timeline = THREAD_NONE};
 
-	(json ? report_json_of_all : report_print)(stream, fixture->timeline, fixture->frames);
+	if (json)
+		report_json_of_all(stream, fixture->timeline, fixture->frames);
+	else
+		report_print(&page, fixture->timeline, fixture->frames, &whole);
 	fclose(stream);
 	copy = xstrdup(text);
 	free(text);
@@ -304,26 +309,29 @@ static void test_text(void **state)
 	add_switch_outs(fixture, GUESSED, 4);
 	add_switch_outs(fixture, STALE, 4);
 	fixture_finish(fixture->timeline);
-	check_contains(fixture, "\nstacks: 1001 walked, 98.60 % complete, 4 partly guessed; "
+	check_contains(fixture, "\nstacks: 1001 walked, 98.6 % complete, 4 partly guessed; "
 				"stacks complete for 98.6 % of running time\n"
-				"             6  gap in unwind table  libbar.so\n"
-				"             4  no unwind table      [anon]\n"
-				"             4  table out of date    libfoo.so\n"
-				"\n");
+				"\n"
+				"      stacks  why they are not complete, and where\n"
+				"           6  gap in unwind table  libbar.so\n"
+				"           4  no unwind table      [anon]\n"
+				"           4  table out of date    libfoo.so\n");
 }
 
 static void test_all_whole(void **state)
 {
 	Fixture *fixture = *state;
 
-	check_contains(fixture, "\nstacks: none walked\n\n");
+	check_contains(fixture, "\nstacks: none walked\n");
 	add_switch_outs(fixture, WHOLE, 20001);
-	check_contains(fixture, "\nstacks: 20001 walked, 100 % complete\n\n");
+	check_contains(fixture, "\nstacks: 20001 walked, 100 % complete\n");
 	/* Not even nearly all is all. */
 	add_switch_outs(fixture, LOST, 1);
-	check_contains(fixture, "\nstacks: 20002 walked, 99.99 % complete; "
+	check_contains(fixture, "\nstacks: 20002 walked, 99.9 % complete; "
 				"stacks complete for 99.9 % of running time\n"
-				"             1  stack lost  [unknown]\n");
+				"\n"
+				"      stacks  why they are not complete, and where\n"
+				"           1  stack lost  [unknown]\n");
 }
 
 static void test_frame_pointers(void **state)
@@ -333,12 +341,11 @@ static void test_frame_pointers(void **state)
 	fixture->timeline->stacks.items[WHOLE].result = STACK_FRAME_POINTERS;
 	fixture->timeline->stacks.items[WHOLE].tables_ns = 0;
 	add_switch_outs(fixture, WHOLE, 5);
-	check_contains(fixture, "stacks: 5 walked, 0.00 % complete, "
+	check_contains(fixture, "stacks: 5 walked, 0.0 % complete, "
 				"5 by frame pointers alone (may be truncated or wrong); "
-				"stacks complete for 0.0 % of running time\n\n");
+				"stacks complete for 0.0 % of running time\n");
 	fixture_meta(fixture->timeline, "stacks", "fp");
-	check_contains(fixture,
-		       "stacks: 5 walked by frame pointers (may be truncated or wrong)\n\n");
+	check_contains(fixture, "stacks: 5 walked by frame pointers (may be truncated or wrong)\n");
 }
 
 /* What is not of the window: the switch-outs before it, and after it. */
@@ -354,7 +361,7 @@ static void test_borders_of_the_window(void **state)
 	interval(fixture, STATE_RUNNING, REASON_NONE, GAP);
 	intervals = fixture->timeline->threads.items[0].intervals.items;
 	count = fixture->timeline->threads.items[0].intervals.count;
-	check_contains(fixture, "stacks: 5 walked, 60.00 % complete; "
+	check_contains(fixture, "stacks: 5 walked, 60.0 % complete; "
 				"stacks complete for 0.0 % of running time\n");
 	intervals[0].flags = INTERVAL_OPEN_START;
 	intervals[count - 1].flags = INTERVAL_OPEN_END;
@@ -380,7 +387,7 @@ static void test_preempted_at_the_start(void **state)
 
 	interval(fixture, STATE_RUNNABLE, REASON_PREEMPTED, GAP);
 	add_switch_outs(fixture, WHOLE, 3);
-	check_contains(fixture, "stacks: 4 walked, 75.00 % complete; "
+	check_contains(fixture, "stacks: 4 walked, 75.0 % complete; "
 				"stacks complete for 100.0 % of running time\n");
 }
 
