@@ -2,6 +2,7 @@
 """Options that select what is exported, and how it is compressed."""
 import gzip
 import json
+import os
 import shutil
 import subprocess
 
@@ -164,7 +165,8 @@ def test_golden(context):
 
 class Golden:
     """tests/golden: a capture, and what was made of it."""
-    formats = (("golden.json", []), ("golden.trace.json", []), ("golden.txt", None), ("golden.report.json", None))
+    formats = (("golden.json", []), ("golden.trace.json", []), ("golden.txt", None), ("golden.page.txt", None),
+               ("golden.report.json", None))
 
     def __init__(self, context):
         from harness import ROOT
@@ -174,8 +176,9 @@ class Golden:
 
     def make(self, name, arguments):
         if arguments is None:
-            json_wanted = ["--json"] if name.endswith(".json") else []
-            return self.context.wallprof("report", *json_wanted, self.capture).stdout.encode()
+            form = {"golden.txt": ["--full"], "golden.page.txt": [], "golden.report.json": ["--json"]}[name]
+            env = {**os.environ, "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
+            return self.context.wallprof("report", *form, self.capture, env=env).stdout.encode()
         return export(self.context, self.capture, name, *arguments).read_bytes()
 
     def compare(self, name, got):

@@ -120,7 +120,7 @@ def test_shown(context):
     for number, name in enumerate(names):
         wanted = f"sh -c 'sleep 0.0{number + 1}; : {name}'"
         check(labels.count(wanted) == 1, f"{wanted} is not among the labels: {labels}")
-    text = context.wallprof("report", recording.capture).stdout
+    text = context.wallprof("report", "--full", recording.capture).stdout
     check(all(f": {name}" in text for name in names), "the report does not show the arguments")
 
 

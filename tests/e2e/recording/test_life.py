@@ -43,7 +43,7 @@ def matches_in_notes(context, what):
     pattern = re.compile(r"unwind tables: (\d+) " + re.escape(what))
     found = [match[1] for match in map(pattern.match, read_report(context, capture)["notes"])
              if match]
-    text = pattern.findall(context.wallprof("report", capture).stdout)
+    text = pattern.findall(context.wallprof("report", "--section", "losses", capture).stdout)
     check(len(found) <= 1 and text == found, f"{what}: {found} in JSON, {text} as text")
     return int(found[0]) if found else 0
 

@@ -216,7 +216,7 @@ def test_throttled_map(context):
 
 def reported_rate(context, path):
     """MB/s of a file by the largest waits of the text report."""
-    text = context.wallprof("report", context.path("p.capture")).stdout
+    text = context.wallprof("report", "--section", "objects", context.path("p.capture")).stdout
     found = re.findall(rf"  {re.escape(os.path.realpath(path))} at ([\d.]+) MB/s(?:, then .* runnable)?$", text, re.M)
     check(found, f"no rate of {path}: {text}")
     return float(found[0])

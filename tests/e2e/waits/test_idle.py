@@ -94,6 +94,6 @@ def test_command(context):
     if wanted:
         check_jobs(recording, wanted, 1)
         expect_failure(check_jobs, recording, {pair: "[idle: epoll]" for pair in wanted}, 1)
-    text = context.wallprof("report", recording.capture).stdout
-    check(" between jobs, not counted here)" in text and "between jobs (not counted above)" in text,
+    text = context.wallprof("report", "--full", recording.capture).stdout
+    check(" between jobs, not counted here)" in text and "between jobs (not counted as waits)" in text,
           f"no word of what is between jobs: {text[:2000]}")
