@@ -144,6 +144,21 @@ static int find_last(IsResult is_one, const char *what, char **ret_path)
 	return 0;
 }
 
+/*
+ * Returns the capture if the file of that name does not exist, and its name is one that earlier
+ * versions gave, "prof.json.gz.capture"; else NULL. Scripts keep working.
+ */
+static char *from_earlier_name(const char *given)
+{
+	_cleanup_free_ char *profile = NULL;
+	struct stat st;
+
+	if (!ends_with(given, CAPTURE_SUFFIX) || !stat(given, &st))
+		return NULL;
+	profile = strndup(given, stem_of_capture(given));
+	return stem_of(profile) < strlen(profile) ? results_capture_name(profile) : NULL;
+}
+
 int results_find_capture(const char *given, char **ret_path)
 {
 	_cleanup_free_ char *capture = NULL;
@@ -151,7 +166,9 @@ int results_find_capture(const char *given, char **ret_path)
 	if (!given)
 		return find_last(is_capture, "capture", ret_path);
 	if (export_cmd_file_kind(given) != FILE_KIND_PROFILE) {
-		*ret_path = xstrdup(given); /* the reader says what is wrong with it */
+		capture = from_earlier_name(given);
+		/* The reader says what is wrong with the file. */
+		*ret_path = xstrdup(capture ? capture : given);
 		return 0;
 	}
 	capture = results_capture_name(given);

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from harness import (GIVE_UP_S, WALLPROF, Profile, Viewer, capture_of, check, expect_failure, needs_command,
+from harness import (GIVE_UP_S, WALLPROF, Profile, Viewer, check, expect_failure, needs_command,
                      needs_root, wait_until)
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about no kernel")]

@@ -53,6 +53,8 @@ def test_either_file(context):
     context.wallprof("export", "-o", context.path("again.json"), profile)
     check(json.loads(context.path("again.json").read_text())["meta"]["product"]
           == json.loads(gzip.decompress(profile.read_bytes()))["meta"]["product"], "the export is of another one")
+    check_taken(context, "first.json.gz", f"{profile}.capture")  # the name that earlier versions gave
+    context.wallprof("report", context.path("third.json.gz.capture"), status=1)
     expect_failure(lambda: check_taken(context, "first.json.gz", trace))
 
 

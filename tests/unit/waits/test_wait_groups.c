@@ -213,7 +213,7 @@ static void test_telling_functions(void **state)
 	forget(fixture);
 }
 
-/* A thread's function is told if it waits itself; one that nearly only calls another is not. */
+/* A thread's function is listed if it waits itself; one that nearly only calls another is not. */
 static void test_nearly_all(void **state)
 {
 	static const Told wanted[] = {
