@@ -12,8 +12,8 @@ from pathlib import Path
 from harness import IN_GUEST
 
 # Suites that must pass there as on an idle machine.
-SUITES = ("test_block", "test_extract", "test_faults", "test_objects", "test_critical_path", "test_reasons", "test_strip",
-          "test_system", "test_wakers")
+SUITES = ("test_block", "test_extract", "test_faults", "test_first_minute", "test_objects", "test_critical_path",
+          "test_reasons", "test_strip", "test_system", "test_wakers")
 NICE = 19  # so that the tested programs get CPU time
 # Threads, each with a time-out of the timer wheel every few milliseconds. A guest takes as long for one of these, and they
 # must not be all that runs there.

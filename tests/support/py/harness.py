@@ -361,11 +361,11 @@ class Context:
             return command
         return ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(self.cgroup), *command]
 
-    def wallprof(self, *arguments, status=0, **settings):
-        """Runs wallprof; checks its exit status unless status is None."""
+    def wallprof(self, *arguments, status=0, before=(), **settings):
+        """Runs wallprof, below the command line `before`; checks its exit status unless status is None."""
         settings.setdefault("timeout", self.timeout_s)
         settings.setdefault("cwd", self.folder)
-        done = subprocess.run(self.placed([WALLPROF, *arguments]), capture_output=True, text=True, **settings)
+        done = subprocess.run(self.placed([*before, WALLPROF, *arguments]), capture_output=True, text=True, **settings)
         check(status is None or done.returncode == status,
               f"wallprof {' '.join(map(str, arguments))}: status {done.returncode}, "
               f"should be {status}: {done.stderr.strip()[-600:]}")

@@ -191,3 +191,57 @@ class LimitedMount:
     def __exit__(self, *_):
         self.limit(0)
         self.left.close()
+
+
+class LateDisk:
+    """A file system on a loop device that takes its time for each read, and does one after the other. It is for reading,
+    and its files are not in memory at first."""
+
+    def __init__(self, context, delay_s, files, queue=128):
+        """files: {name: size}. queue: how many requests the device takes before those that come wait."""
+        needs_root()
+        for command in ("losetup", "mkfs.ext4"):
+            needs_command(command)
+        if not os.path.exists("/dev/fuse"):
+            raise Skip("this kernel has no FUSE")
+        self.context, self.delay_s, self.files, self.queue = context, delay_s, files, queue
+        self.path, self.left = context.path("mount"), ExitStack()
+
+    def make_image(self):
+        content, image = self.context.path("content"), self.context.path("image")
+        content.mkdir()
+        for name, size in self.files.items():
+            (content / name).write_bytes(os.urandom(size))
+        size = sum(self.files.values()) + (4 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-O", "^has_journal", "-d", content, image, f"{size >> 10}k"], check=True)
+        return image
+
+    def enter(self):
+        image, folder = self.make_image(), self.context.path("late")
+        folder.mkdir()
+        # Others that want a CPU do not make it slower.
+        server = self.context.start(["nice", "-n", "-20", sys.executable, Path(__file__).with_name("fuse_server.py"), folder,
+                                     image.stat().st_size, self.delay_s, image], stdout=subprocess.PIPE)
+        if server.stdout.readline() != b"ready\n":
+            raise Skip("no FUSE server can be started here")
+        self.left.callback(subprocess.run, ["umount", "--lazy", folder], check=True)
+        device = subprocess.run(["losetup", "--find", "--show", "--read-only", folder / "file"], check=True,
+                                capture_output=True, text=True).stdout.strip()
+        self.left.callback(subprocess.run, ["losetup", "--detach", device], check=True)
+        self.name = device.rpartition("/")[2]
+        self.path.mkdir()
+        subprocess.run(["mount", "-o", "ro", device, self.path], check=True)
+        self.left.callback(subprocess.run, ["umount", "--lazy", self.path], check=True)
+        requests = Path("/sys/block", self.name, "queue", "nr_requests")
+        before = requests.read_text()
+        requests.write_text(str(self.queue))
+        self.left.callback(requests.write_text, before)
+
+    def __enter__(self):
+        with self.left:
+            self.enter()
+            self.left = self.left.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self.left.close()
