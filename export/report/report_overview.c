@@ -1,50 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "accounts.h"
+#include "cpu_line.h"
 #include "report_sections.h"
 #include "report_table.h"
 #include "text.h"
-#include <inttypes.h>
 
 static const TableColumn columns[] = {{"time", 12, 0}, {"share", 7, 1}};
 
 /* ---- CPUs and threads ----------------------------------------------------------------------- */
 
-/* Returns the time that tasks had the CPUs, if the whole system was recorded, else that of the
- * threads. */
-static uint64_t busy_ns(const Timeline *timeline, const Accounts *accounts)
-{
-	uint64_t ns = 0;
-
-	if (timeline->cpus.count == 0)
-		return accounts->ledger[STATE_RUNNING];
-	for (size_t c = 0; c < timeline->cpus.count; c++) {
-		const Cpu *cpu = &timeline->cpus.items[c];
-
-		for (size_t i = 0; i < cpu->runs.count; i++)
-			if (cpu->runs.items[i].task != CPU_IDLE &&
-			    cpu->runs.items[i].task != CPU_UNKNOWN)
-				ns += cpu_run_end(timeline, cpu, i) - cpu->runs.items[i].start_ns;
-	}
-	return ns;
-}
-
 void report_load_print(const Report *report)
 {
-	const Timeline *timeline = report->timeline;
-	uint64_t window_ns = timeline->end_ns - timeline->start_ns, cpus, ns;
-	Accounts accounts = accounts_of(timeline);
+	Accounts accounts = accounts_of(report->timeline);
+	_cleanup_free_ char *text = cpu_line_text(report->timeline, &accounts);
 
-	if (window_ns == 0)
-		return;
-	ns = busy_ns(timeline, &accounts);
-	if (!timeline_meta_number(timeline, "cpus", &cpus) || cpus == 0)
-		return;
-	page_line(
-		report->page,
-		"%sCPUs:%s %.2f of %" PRIu64 " busy%s (%s); %.2f threads more wanted one",
-		page_style(report->page, PAGE_BOLD), page_style(report->page, PAGE_PLAIN),
-		(double)ns / window_ns, cpus, timeline->cpus.count > 0 ? "" : " with these threads",
-		PERCENT(ns, cpus * window_ns), (double)accounts.ledger[STATE_RUNNABLE] / window_ns);
+	if (text)
+		page_line(report->page, "%sCPUs:%s %s", page_style(report->page, PAGE_BOLD),
+			  page_style(report->page, PAGE_PLAIN), text);
 }
 
 /* ---- places -------------------------------------------------------------------------------- */

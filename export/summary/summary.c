@@ -2,11 +2,10 @@
 #include "summary.h"
 #include "accounts.h"
 #include "answer.h"
-#include "load_counters.h"
+#include "cpu_line.h"
 #include "page.h"
 #include "recording_cost.h"
 #include "text.h"
-#include <math.h>
 
 #define PARTS_MOST  4
 #define SMALL_SHARE 0.005 /* a smaller part of the time is not worth a line, */
@@ -79,65 +78,6 @@ static char *title(const Timeline *timeline, const Answer *answer)
 			 : timeline->whole_system ? "CPUs, disks and locks"
 						  : "time",
 			 what);
-}
-
-/* Returns the most threads that ran or were runnable at once, on average over 10 ms or longer. */
-static double most_wanted(const Timeline *timeline)
-{
-	LoadCounters counters = load_counters_make(timeline);
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < counters.count; i++) {
-		uint64_t wanted = load_counters_average(&counters, counters.running_ns, i) +
-				  load_counters_average(&counters, counters.runnable_ns, i);
-
-		most = MAX(most, wanted);
-	}
-	load_counters_free(&counters);
-	return most / 1000.0;
-}
-
-static uint64_t throttled_ns(const Timeline *timeline)
-{
-	uint64_t ns = 0;
-
-	for (size_t t = 0; t < timeline->threads.count; t++)
-		ns += timeline->threads.items[t].reason_ledger[REASON_THROTTLED];
-	return ns;
-}
-
-/* "up to 5 threads wanted one, and waited 1.338 s", or "" if that is hardly any time. */
-static char *wanted_text(const Timeline *timeline, uint64_t runnable_ns)
-{
-	_cleanup_free_ char *wanted = counted(ceil(most_wanted(timeline)), "thread", "threads");
-
-	if (runnable_ns < REMARK_SHARE * (timeline->end_ns - timeline->start_ns))
-		return xstrdup("");
-	return xasprintf("up to %s wanted one, and waited %s", wanted, DURATION(runnable_ns));
-}
-
-/* Returns "CPUs: used 53 % of 2; up to 5 threads wanted one, and waited 1.338 s". */
-static char *cpu_line(const Timeline *timeline, const Accounts *accounts)
-{
-	uint64_t cpus = 0, window_ns = timeline->end_ns - timeline->start_ns;
-	uint64_t steal_ns, throttled = throttled_ns(timeline);
-	_cleanup_free_ char *limit = NULL, *steal = NULL, *share = NULL, *wanted = NULL;
-	double steal_share;
-
-	if (timeline_meta_number(timeline, "cpus", &cpus) && cpus > 0 && window_ns > 0)
-		share = xasprintf("used %.0f %% of %lu",
-				  100.0 * accounts->ledger[STATE_RUNNING] / cpus / window_ns,
-				  (unsigned long)cpus);
-	if (throttled > REMARK_SHARE * (accounts->ledger[STATE_RUNNING] + throttled))
-		limit = xasprintf(" (%s throttled by a cgroup's limit)", DURATION(throttled));
-	steal_ns = accounts_steal_ns(timeline, &steal_share);
-	if (steal_ns)
-		steal = xasprintf("; %.1f %% stolen", 100 * steal_share);
-	wanted = wanted_text(timeline, accounts->ledger[STATE_RUNNABLE]);
-	if (!share && !*wanted)
-		return NULL;
-	return xasprintf("CPUs: %s%s%s%s%s", share ? share : "", share && *wanted ? "; " : "",
-			 wanted, limit ? limit : "", steal ? steal : "");
 }
 
 static void add_line(Lines *lines, char *line)
@@ -262,7 +202,8 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	Accounts accounts = accounts_of(timeline);
 	Answer answer = answer_make(timeline, frames, PARTS_MOST);
 	_cleanup_(free_lines) Lines lines = remarks(timeline, &accounts, options->accounts);
-	_cleanup_free_ char *head = title(timeline, &answer), *cpus = cpu_line(timeline, &accounts);
+	_cleanup_free_ char *head = title(timeline, &answer),
+			    *cpus = cpu_line_text(timeline, &accounts);
 	bool has_waits = answer.waited_for && answer.waited_ns >= SMALL_SHARE * answer.all_ns;
 	/* The title, what was waited for, the CPUs and what to do next are the other four. */
 	size_t remarks_most = 2, fixed = 3 + has_waits;
@@ -276,7 +217,7 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 		page_line(&page, "most waited for: %s (%s)", answer.waited_for,
 			  DURATION(answer.waited_ns));
 	if (cpus)
-		page_line(&page, "%s", cpus);
+		page_line(&page, "CPUs: %s", cpus);
 	print_remarks(&page, &lines, remarks_most);
 	if (options->accounts) {
 		accounts_print_times(file, timeline);
