@@ -15,8 +15,7 @@
 #define PAGE_LINES    40
 #define PAGE_RANK     2 /* columns of a higher rank are not on the page */
 #define ANSWER_ROWS   5
-#define SMALL_SHARE   0.005 /* a smaller part of the answer is not on the page */
-#define ANSWER_INDENT 22    /* of the text of a part */
+#define ANSWER_INDENT 22 /* of the text of a part */
 #define NOTES_MOST    2
 #define WORTH_SHARE   0.02 /* of the window: a section about less time is not on the page */
 
@@ -289,8 +288,7 @@ static void print_answer(const Report *report)
 		page_line(page,
 			  "what all threads did, %s without idle waits:", DURATION(answer.all_ns));
 	for (size_t i = 0; i < answer.parts.count; i++) {
-		if (report->brief && i > 0 &&
-		    answer.parts.items[i].ns < SMALL_SHARE * answer.all_ns)
+		if (report->brief && answer_is_small(&answer, i))
 			break;
 		print_part(page, &answer, &answer.parts.items[i]);
 	}

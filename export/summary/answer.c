@@ -6,6 +6,9 @@
 #include "wait_fields.h"
 #include "waited_for.h"
 
+/* A smaller part of the time is not worth a line, nor is a smaller part of the largest one. */
+#define SMALL_SHARE 0.005
+#define SMALL_PART  0.02
 /* A thread is idle if it is for so much of its lifetime. */
 #define NEARLY_ALL 0.99
 
@@ -261,7 +264,7 @@ static void find_waited_for(Answer *answer, const Timeline *timeline)
 {
 	WaitedFor waited = waited_for_find(timeline);
 
-	if (waited.name && !is_said(answer, &waited)) {
+	if (waited.name && waited.ns >= SMALL_SHARE * answer->all_ns && !is_said(answer, &waited)) {
 		_cleanup_free_ char *words = waited_for_words(waited.reason);
 
 		answer->waited_for = xasprintf("%s for %s", words, waited.name);
@@ -326,6 +329,14 @@ Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 	strings_free(&maker.labels);
 	functions_free(&maker.functions);
 	return answer;
+}
+
+bool answer_is_small(const Answer *answer, size_t i)
+{
+	const AnswerPart *parts = answer->parts.items;
+
+	return i > 0 && (parts[i].ns < SMALL_SHARE * answer->all_ns ||
+			 parts[i].ns < SMALL_PART * parts[0].ns);
 }
 
 void answer_free(Answer *answer)

@@ -30,8 +30,9 @@ typedef struct Answer {
 	VEC(AnswerPart) parts; /* the largest first, at most as many as were asked for */
 	size_t others;	       /* how many more there are, and their time */
 	uint64_t others_ns;
-	char *waited_for; /* "child process wait for cc1 slow.c"; NULL: nothing that has a name and
-			     is not in the first part */
+	/* "child process wait for cc1 slow.c"; NULL: nothing that has a name, is not in the first
+	 * part and took at least 0.5 % of the time */
+	char *waited_for;
 	uint64_t waited_ns; /* on the path for that; without a path, of all threads */
 } Answer;
 
@@ -41,5 +42,8 @@ typedef struct Answer {
  */
 Answer answer_make(const Timeline *timeline, Frames *frames, size_t most);
 void answer_free(Answer *answer);
+
+/* Returns whether part i is so small, beside all or beside the largest, that it is no news. */
+bool answer_is_small(const Answer *answer, size_t i);
 
 #endif

@@ -7,9 +7,7 @@
 #include "recording_cost.h"
 #include "text.h"
 
-#define PARTS_MOST  4
-#define SMALL_SHARE 0.005 /* a smaller part of the time is not worth a line, */
-#define SMALL_PART  0.02  /* nor is a smaller part of the largest one */
+#define PARTS_MOST 4
 /* A cost of recording or a wait for a limit that is larger than this is worth a remark. */
 #define REMARK_SHARE 0.05
 
@@ -165,8 +163,7 @@ static void print_parts(const Page *page, const Answer *answer, size_t lines)
 		_cleanup_free_ char *line = part_line(page, answer, part);
 		size_t needed = lines_needed(page, line);
 
-		if (i > 0 && (part->ns < SMALL_SHARE * answer->all_ns ||
-			      part->ns < SMALL_PART * answer->parts.items[0].ns))
+		if (answer_is_small(answer, i))
 			break;
 		if (needed > lines) {
 			page_line(page, "%s", line);
@@ -204,7 +201,7 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	_cleanup_(free_lines) Lines lines = remarks(timeline, &accounts, options->accounts);
 	_cleanup_free_ char *head = title(timeline, &answer),
 			    *cpus = cpu_line_text(timeline, &accounts);
-	bool has_waits = answer.waited_for && answer.waited_ns >= SMALL_SHARE * answer.all_ns;
+	bool has_waits = answer.waited_for;
 	/* The title, what was waited for, the CPUs and what to do next are the other four. */
 	size_t remarks_most = 2, fixed = 3 + has_waits;
 	size_t room = SUMMARY_LINES - fixed - MIN(lines.count, remarks_most);
