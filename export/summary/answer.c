@@ -262,9 +262,11 @@ static bool is_said(const Answer *answer, const WaitedFor *waited)
 
 static void find_waited_for(Answer *answer, const Timeline *timeline)
 {
-	WaitedFor waited = waited_for_find(timeline);
+	/* If a child is the first part, it is no news that it was waited for. */
+	const char *said = answer->parts.count > 0 ? answer->parts.items[0].who : "";
+	WaitedFor waited = waited_for_find(timeline, said);
 
-	if (waited.name && waited.ns >= SMALL_SHARE * answer->all_ns && !is_said(answer, &waited)) {
+	if (waited.name && waited.ns >= SMALL_PART * answer->all_ns && !is_said(answer, &waited)) {
 		_cleanup_free_ char *words = waited_for_words(waited.reason);
 
 		answer->waited_for = xasprintf("%s for %s", words, waited.name);

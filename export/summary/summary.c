@@ -10,6 +10,7 @@
 #define PARTS_MOST 4
 /* A cost of recording or a wait for a limit that is larger than this is worth a remark. */
 #define REMARK_SHARE 0.05
+#define SMALL_COST   0.005 /* of the time that passed */
 
 typedef VEC(char *) Lines;
 
@@ -84,11 +85,14 @@ static void add_line(Lines *lines, char *line)
 		*vec_push(lines) = line;
 }
 
+/* A large share of hardly any running time changes nothing. */
 static char *cost_line(const Timeline *timeline)
 {
 	RecordingSum sum = recording_cost_sum(timeline);
+	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
 
-	return timeline->cost_known && sum.recording_ns > REMARK_SHARE * sum.running_ns
+	return timeline->cost_known && sum.recording_ns > REMARK_SHARE * sum.running_ns &&
+			       sum.recording_ns > SMALL_COST * window_ns
 		       ? recording_cost_text(timeline)
 		       : NULL;
 }

@@ -54,7 +54,7 @@ static char *thing_name(const Timeline *timeline, const Thread *thread, size_t i
 	enum category category = reason_info[wait_reason(wait)].category;
 	uint32_t object = wait_object(timeline, thread, i);
 	bool by_thread = category == CATEGORY_LOCK || category == CATEGORY_THREAD ||
-			 category == CATEGORY_PIPE;
+			 category == CATEGORY_PIPE || category == CATEGORY_OTHER_WAIT;
 	_cleanup_free_ char *waker = by_thread ? waker_label(timeline, wait) : NULL, *name = NULL;
 
 	if (object != OBJECT_NONE && !short_names_exists(&timeline->objects.list.items[object]))
@@ -118,7 +118,7 @@ char *waited_for_words(enum reason reason)
 						       : xstrdup(leaf);
 }
 
-WaitedFor waited_for_find(const Timeline *timeline)
+WaitedFor waited_for_find(const Timeline *timeline, const char *but)
 {
 	bool is_path = timeline->path.track.intervals.count > 0;
 	PathWaits waits = is_path ? path_waits_find(timeline) : waits_of_threads(timeline);
@@ -130,7 +130,7 @@ WaitedFor waited_for_find(const Timeline *timeline)
 	for (size_t i = 0; i < things.list.count; i++) {
 		const Thing *thing = &things.list.items[i];
 
-		if (thing->ns > found.ns)
+		if (thing->ns > found.ns && strcmp(thing->name, but) != 0)
 			found = (WaitedFor){thing->reason, thing->name, thing->ns};
 	}
 	found.name = found.name ? xstrdup(found.name) : NULL;

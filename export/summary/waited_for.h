@@ -13,9 +13,9 @@ typedef struct WaitedFor {
 
 /*
  * Finds it on the critical path (path_waits.h) or, without a path, among all waits that are not
- * idle. The caller frees the name.
+ * idle. but: a thread's name that has been said already. The caller frees the name.
  */
-WaitedFor waited_for_find(const Timeline *timeline);
+WaitedFor waited_for_find(const Timeline *timeline, const char *but);
 
 /*
  * Returns whether an interval of a thread counts. Idle waits never do. Without a path
