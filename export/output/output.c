@@ -103,7 +103,13 @@ void output_flush(Output *output)
 {
 	if (output->error == 0 && output->used > 0)
 		output->error = sink_write(output->sink, output->buffer, output->used);
+	output->written += output->used;
 	output->used = 0;
+}
+
+uint64_t output_size(const Output *output)
+{
+	return output->written + output->used;
 }
 
 void output_write(Output *output, const void *data, size_t size)

@@ -20,7 +20,8 @@
 typedef struct Output {
 	char *buffer;
 	size_t used, capacity;
-	int error; /* 0 or the first negative errno */
+	int error;	  /* 0 or the first negative errno */
+	uint64_t written; /* bytes before compression, without those in the buffer */
 	struct OutputSink *sink;
 } Output;
 
@@ -54,6 +55,9 @@ static inline char *output_reserve(Output *output, size_t size)
 		output_flush(output);
 	return output->buffer + output->used;
 }
+
+/* Returns how many bytes were written, before compression. */
+uint64_t output_size(const Output *output);
 
 /* Finishes, renames, frees. On error the temporary file is removed and its errno returned. */
 int output_close(Output *output);

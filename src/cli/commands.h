@@ -13,6 +13,7 @@
 typedef struct Loaded {
 	Timeline *timeline;
 	Frames *frames;
+	uint64_t profile_bytes; /* of the profile that export_cmd_write() wrote, not compressed */
 } Loaded;
 
 /*
@@ -29,7 +30,7 @@ void export_cmd_unload(Loaded *loaded);
  * Writes the profile; output_path is NULL for stdout. keep_old: an older file of that name becomes
  * NAME.old. Returns 0 or a negative errno, logged.
  */
-int export_cmd_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
+int export_cmd_write(Loaded *loaded, const ExportOptions *options, const char *capture_path,
 		     const char *output_path, bool keep_old, const Invoker *invoker);
 
 /*

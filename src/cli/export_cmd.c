@@ -235,7 +235,8 @@ typedef int (*Write)(Output *output, const Loaded *loaded, const ExportOptions *
 
 /* path is NULL for stdout. remedy ends the message if writing fails. */
 static int write_file(const char *path, bool keep_old, Write write, const Loaded *loaded,
-		      const ExportOptions *options, const char *remedy, const Invoker *invoker)
+		      const ExportOptions *options, const char *remedy, const Invoker *invoker,
+		      uint64_t *ret_bytes)
 {
 	Output *output;
 	int error = path ? output_open(path, options->compression, invoker, &output) : 0;
@@ -250,6 +251,7 @@ static int write_file(const char *path, bool keep_old, Write write, const Loaded
 		output_keep_old(output);
 	signals_unfinished(output_temp_path(output));
 	error = write(output, loaded, options);
+	*ret_bytes = output_size(output);
 	if (error)
 		output_discard(output);
 	else
@@ -261,19 +263,21 @@ static int write_file(const char *path, bool keep_old, Write write, const Loaded
 	return error;
 }
 
-int export_cmd_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
+int export_cmd_write(Loaded *loaded, const ExportOptions *options, const char *capture_path,
 		     const char *output_path, bool keep_old, const Invoker *invoker)
 {
 	_cleanup_free_ char *remedy = remedy_export(capture_path);
 
-	return write_file(output_path, keep_old, write_format, loaded, options, remedy, invoker);
+	return write_file(output_path, keep_old, write_format, loaded, options, remedy, invoker,
+			  &loaded->profile_bytes);
 }
 
 int export_cmd_write_summary(const Loaded *loaded, const ExportOptions *options,
 			     const char *capture_path, const Invoker *invoker)
 {
 	_cleanup_free_ char *remedy = remedy_summary(capture_path);
+	uint64_t bytes;
 
 	return write_file(options->json_summary, /* keep_old= */ false, write_summary, loaded,
-			  options, remedy, invoker);
+			  options, remedy, invoker, &bytes);
 }

@@ -2,8 +2,10 @@
 /* main.c - the commands: profile, record, export, report, open, doctor. */
 #include "commands.h"
 #include "completion.h"
+#include "debuginfod.h"
 #include "doctor.h"
 #include "help.h"
+#include "hints.h"
 #include "options.h"
 #include "privileges.h"
 #include "recorder.h"
@@ -199,7 +201,15 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 			.accounts = log_level >= LOG_VERBOSE,
 		};
 
+		HintsOptions hints = {
+			.profile_bytes =
+				options->export.format == FORMAT_FIREFOX ? loaded.profile_bytes : 0,
+			.capture = how.capture,
+			.debuginfod = debuginfod_enabled() && !options->record.no_debuginfod,
+		};
+
 		summary_print(stderr, loaded.timeline, loaded.frames, &how);
+		hints_log(loaded.timeline, loaded.frames, &hints);
 	}
 	return 0;
 }

@@ -155,17 +155,18 @@ def wrong_arguments(provoked):
                  "--format chrome --cpu-graph -- true", "export --from 2s --to 1s c", "-p 1 -a", "-t 1 --kthreads",
                  "-p 1 -- true", "", "-p 999999999", "-t 999999999", "--cgroup no-such-group", "repotr",
                  "-o no/such/folder/p.json -- true", "-o folder.json -- true", "-o p.json --json-summary p.json -- true",
-                 "-- no-such-command", "report --function x --critical-path c", "-d 10ms -- sleep 1"):
+                 "-- no-such-command", "report --function x --critical-path c", "-d 10ms -- sleep 5"):
         provoked.run(*shlex.split(line))
     for text in ("-p 1", "'", "true", "--no-such-option"):
         provoked.run("true", WALLPROF_OPTIONS=text)
-    name = provoked.context.path("only_one_of_it")
+    name = provoked.context.path(f"only{provoked.context.random.randrange(1 << 32)}")
     name.symlink_to(shutil.which("sleep"))
     children = [provoked.context.start([name, "100"]) for _ in range(2)]
+    for child in children:
+        wait_until(lambda pid=child.pid: Path(f"/proc/{pid}/comm").read_text().strip() == name.name, "it is executed")
     provoked.run("-p", name.name)
-    gone = children.pop()
-    gone.kill()
-    gone.wait()
+    children[0].kill()
+    children[0].wait()
     provoked.run("-p", name.name)
 
 

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "frames_fixture.h"
+#include "hints.h"
+#include "make_record.h"
+
+#define MS	 NSEC_PER_MSEC
+#define PYTHON	 0x560000000000
+#define JIT_CODE 0x700000000000
+
+/* A process whose ticks have the first stack, and after `first` of ten the second. */
+static void run_with_ticks(Fixture *fixture, char *program, uint32_t stack, size_t first,
+			   uint32_t other)
+{
+	Timeline *timeline = &fixture->timeline;
+	Thread *thread = vec_push(&timeline->threads);
+
+	timeline->end_ns = 1000 * MS;
+	timeline->command_thread = THREAD_NONE;
+	*vec_push(&timeline->processes) =
+		(Process){.ns_tgid = PROCESS, .name = program, .path = program};
+	*thread = (Thread){.end_ns = 1000 * MS};
+	*vec_push(&thread->intervals) = (Interval){
+		.user_stack = STACK_NONE,
+		.kernel_stack = STACK_NONE,
+		.state = STATE_RUNNING,
+	};
+	for (size_t i = 0; i < 10; i++)
+		*vec_push(&thread->ticks) = (Tick){
+			.ns = 100 * MS * i + 20, /* the mappings are there */
+			.user_stack = i < first ? stack : other,
+			.kernel_stack = STACK_NONE,
+			.user_mode = true,
+		};
+}
+
+static void forget(Fixture *fixture)
+{
+	Timeline *timeline = &fixture->timeline;
+
+	vec_free(&timeline->threads.items[0].intervals);
+	vec_free(&timeline->threads.items[0].ticks);
+	vec_free(&timeline->threads);
+	vec_free(&timeline->processes);
+}
+
+static const HintsOptions usual = {.capture = "dir/x.capture"};
+
+/* Returns what is logged, until the next call. */
+static const char *hints_of(Fixture *fixture, const HintsOptions *options)
+{
+	static char text[4096];
+	FILE *file = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	size_t size;
+
+	assert_non_null(file);
+	fflush(stderr);
+	dup2(fileno(file), STDERR_FILENO);
+	hints_log(&fixture->timeline, fixture->frames, options);
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	rewind(file);
+	size = fread(text, 1, sizeof(text) - 1, file);
+	text[size] = '\0';
+	fclose(file);
+	return text;
+}
+
+static void expect_hint(Fixture *fixture, const char *wanted)
+{
+	const char *text = hints_of(fixture, &usual);
+
+	if (!strstr(text, wanted))
+		fail_msg("no \"%s\" in \"%s\"", wanted, text);
+	/* It is one line. */
+	assert_int_equal(strcspn(text, "\n"), strlen(text) - 1);
+}
+
+/* Names the function at the address, and as seen from a return address behind it. */
+static void name_function(const Fixture *fixture, uint32_t file, uint64_t address, const char *name)
+{
+	give_symbol(fixture, file, address, address, name, NULL);
+	give_symbol(fixture, file, address - 1, address, name, NULL);
+}
+
+/* Maps the interpreter, with a name, and memory in which names are, or none. */
+static void map_python(Fixture *fixture, const char *path, const char *function)
+{
+	give_record(fixture, make_file(3, 0, path, 0));
+	give_record(fixture, make_mapping(10, 0, PROCESS, 3, PYTHON, PYTHON + 0x10000, PYTHON));
+	name_function(fixture, 3, 0x100, "_PyEval_EvalFrameDefault");
+	give_record(fixture, make_file(4, FILE_ANON, "//anon", 0));
+	give_record(fixture,
+		    make_mapping(10, 0, PROCESS, 4, JIT_CODE, JIT_CODE + 0x10000, JIT_CODE));
+	if (function)
+		name_function(fixture, 4, 0x200, function);
+}
+
+static const uint64_t interpreter[] = {PYTHON + 0x100};
+static const uint64_t trampoline[] = {PYTHON + 0x100, JIT_CODE + 0x200};
+
+static void check_python(void **state, const char *path, const char *wanted)
+{
+	Fixture *fixture = *state;
+	uint32_t stack;
+	char program[] = "/usr/bin/python3";
+
+	map_python(fixture, path, NULL);
+	stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, interpreter, 1);
+	run_with_ticks(fixture, program, stack, 10, stack);
+	expect_hint(fixture, wanted);
+	forget(fixture);
+}
+
+static void test_python(void **state)
+{
+	check_python(state, "/usr/bin/python3.12",
+		     "hint: 100 % of the stacks lack the names of Python functions; record python3 "
+		     "-X perf (Python 3.12 or later)");
+}
+
+static void test_old_python(void **state)
+{
+	check_python(state, "/usr/lib/libpython3.9.so.1.0", "which python3 cannot give; use");
+}
+
+/* With the perf trampoline, the functions are there. */
+static void test_named_python(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t stack;
+	char program[] = "/usr/bin/python3.12";
+
+	map_python(fixture, "/usr/bin/python3.12", "py::work:/x.py");
+	stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, trampoline, 2);
+	run_with_ticks(fixture, program, stack, 10, stack);
+	assert_string_equal(hints_of(fixture, &usual), "");
+	forget(fixture);
+}
+
+static void check_jit(void **state, char *program, const char *wanted)
+{
+	static const uint64_t code[] = {JIT_CODE + 0x300};
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	map_python(fixture, "/usr/bin/python3.12", NULL);
+	stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, code, 1);
+	run_with_ticks(fixture, program, stack, 10, stack);
+	expect_hint(fixture, wanted);
+	forget(fixture);
+}
+
+static void test_node(void **state)
+{
+	char program[] = "/usr/bin/node";
+
+	check_jit(state, program, "JavaScript functions; record node --perf-basic-prof");
+}
+
+static void test_java(void **state)
+{
+	char program[] = "/usr/lib/jvm/bin/java";
+
+	check_jit(state, program, "Java methods; record java -XX:+UnlockDiagnosticVMOptions");
+}
+
+static void test_other_jit(void **state)
+{
+	char program[] = "/usr/bin/luajit";
+
+	check_jit(state, program,
+		  "code that luajit made at run time; let it write /tmp/perf-PID.map");
+}
+
+static const uint64_t unnamed[] = {AVMA + 0x5000}, named[] = {AVMA + 0x2000};
+
+/* It is given for a tenth of the time and more. */
+static void test_share(void **state)
+{
+	char program[] = "x";
+
+	for (size_t first = 0; first <= 2; first++) {
+		Fixture *fixture = *state;
+		uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, unnamed, 1);
+		uint32_t other = add_stack(fixture, STACK_USER, STACK_COMPLETE, named, 1);
+
+		name_function(fixture, 1, 0x2000, "work");
+		run_with_ticks(fixture, program, stack, first, other);
+		if (first)
+			expect_hint(fixture, first == 1 ? "hint: 10 % of" : "hint: 20 % of");
+		else
+			assert_string_equal(hints_of(fixture, &usual), "");
+		forget(fixture);
+	}
+}
+
+/* A short run has few samples, which say nothing. */
+static void test_short_run(void **state)
+{
+	Fixture *fixture = *state;
+	char program[] = "x";
+	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, unnamed, 1);
+
+	run_with_ticks(fixture, program, stack, 10, stack);
+	fixture->timeline.threads.items[0].end_ns = HINT_NS - 1;
+	assert_string_equal(hints_of(fixture, &usual), "");
+	fixture->timeline.threads.items[0].end_ns = HINT_NS;
+	expect_hint(fixture, "libfoo.so.1; build it without -s");
+	forget(fixture);
+}
+
+/* The profile of that size is loaded by the viewer, a larger one is not. */
+static void test_size(void **state)
+{
+	Fixture *fixture = *state;
+	HintsOptions options = {.profile_bytes = HINT_VIEWER_BYTES, .capture = "my dir/x.capture"};
+	char program[] = "x";
+
+	run_with_ticks(fixture, program, STACK_NONE, 10, STACK_NONE);
+	assert_string_equal(hints_of(fixture, &options), "");
+	options.profile_bytes++;
+	assert_non_null(strstr(hints_of(fixture, &options),
+			       "hint: the profile has 537 MB of JSON, too much for the viewer; "
+			       "wallprof export --to 10s -o part.json.gz 'my dir/x.capture', or"));
+	options.capture = NULL;
+	assert_non_null(strstr(hints_of(fixture, &options), "record a shorter time (-d 10s)"));
+	forget(fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FIXTURE(test_python),	 WITH_FIXTURE(test_old_python),
+		WITH_FIXTURE(test_named_python), WITH_FIXTURE(test_node),
+		WITH_FIXTURE(test_java),	 WITH_FIXTURE(test_other_jit),
+		WITH_FIXTURE(test_share),	 WITH_FIXTURE(test_short_run),
+		WITH_FIXTURE(test_size),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
