@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "completion.h"
 #include "option_table.h"
+#include "report.h"
 #include "util.h"
 #include <ctype.h>
 #include <dirent.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Words separated by blanks. With a colon: what the shell or list_tasks() has to list. */
+/* Words separated by blanks. With a colon: what the shell has to list, or print_values(). */
 static const struct {
 	const char *option, *values;
 } option_values[] = {
@@ -24,6 +25,7 @@ static const struct {
 	{"waker-stacks", "off"},
 	{"json-summary", ":files .json"},
 	{"state", "running runnable blocked unknown"},
+	{"section", ":sections"},
 	{"viewer", ":folders"},
 	{"unwind", ":pids :files"},
 };
@@ -130,6 +132,9 @@ static void print_values(const OptionInfo *info, const char *before, int before_
 	for (char *word; *rest && (word = strsep(&rest, " "));) {
 		if (!strcmp(word, ":pids") || !strcmp(word, ":tids")) {
 			list_tasks("/proc", &typed, word[1] == 't');
+		} else if (!strcmp(word, ":sections")) {
+			for (size_t i = 0; report_section_name(i); i++)
+				print_candidate(&typed, report_section_name(i), NULL, false);
 		} else if (*word == ':') {
 			if (rest)
 				rest[-1] = ' ';

@@ -283,8 +283,7 @@ static int set_section(const char *text, Options *options)
 			close = report_section_name(i);
 	}
 	if (close)
-		log_error("--section '%s': there is no such section; did you mean %s?", text,
-			  close);
+		log_error("no such section: %s; did you mean %s?", text, close);
 	else
 		log_error("--section '%s': expected one of %s", text, list);
 	return -EINVAL;

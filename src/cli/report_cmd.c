@@ -29,7 +29,8 @@ static int find_thread(const Timeline *timeline, pid_t tid, uint32_t *ret_thread
 		}
 	}
 	if (found == 0) {
-		log_error("no thread %d in the recording; --section threads lists them all", tid);
+		log_error("no such thread in this recording: %d; --section threads lists them all",
+			  tid);
 		return -ESRCH;
 	}
 	if (found > 1)
@@ -54,7 +55,7 @@ static int print_json(const Loaded *loaded, const ReportOptions *options,
 		report_json(output, loaded->timeline, loaded->frames, options->function);
 	write_error = output_close(output);
 	if (error == -ENOSPC) {
-		log_error("--limit %" PRIu64 ": too small; the least is %" PRIu64, selection->limit,
+		log_error("--limit %" PRIu64 ": expected %" PRIu64 " or more", selection->limit,
 			  smallest);
 		return error;
 	}

@@ -227,7 +227,7 @@ def test_timeline(context):
             check([(i["start_ns"], i["duration_ns"], i["state"]) for i in timeline["intervals"]] == events,
                   "the JSON has other events")
     said = report(context, "--timeline", 1, captures(context)[2], status=1).stderr
-    check("no thread 1 in the recording" in said, said)
+    check("no such thread in this recording: 1" in said, said)
 
 
 def test_part_of_timeline(context):
@@ -281,7 +281,7 @@ def test_limit(context):
 def test_smallest_limit(context):
     for capture in captures(context):
         said = report(context, "--json", "--limit", 10, capture, status=1).stderr
-        least = int(re.search(r"too small; the least is (\d+)", said)[1])
+        least = int(re.search(r"expected (\d+) or more", said)[1])
         check_part(report(context, "--json", "--limit", least, capture).stdout, part(context, capture), least)
         report(context, "--json", "--limit", least - 1, capture, status=1)
         tid = part(context, capture)["threads"][0]["tid"]

@@ -25,12 +25,12 @@ FAILED = re.compile(r"[^:]+ failed( after [^:]*)?: .+")  # WHAT failed: REASON; 
 # Mistakes of the user, and what is not there.
 STATEMENT = re.compile("|".join((
     r"--\S+ '?%\S+: expected .+", r"expected one .+, got %d; usage: .+", r"--[\w-]+ fentry: this kernel .+",
-    r"no such [\w ]+: %[sd](; give .+)?", r"no waits under a function named %s",
+    r"no such [\w ]+: %[sd](; (give .+|did you mean %s\?|--section threads lists them all))?", r"no waits under a function named %s",
     r"option '%s' (needs a value|takes no value|is ambiguous; .+)", r"unknown option '\S+'; .+",
     r"unexpected argument '%s'", r"unclosed quote: %s",
     r"--[%\w-]+ (cannot be combined with|cannot be used with|can only be used with) [-\w% ]+",
     r"--viewer '%s': the folder has no index.html", r"--[%\w-]+ is allowed on the command line only", r"--from must be before --to",
-    r"(--[\w-]+(, | and ))+--[\w-]+ (are mutually exclusive|select no thread of this recording)",
+    r"(--[%\w-]+(, | and ))+--[%\w-]+ (are mutually exclusive|select no thread of this recording)",
     r"%d is a thread of process %d; give .+",
     r"%s is the capture and would be overwritten", r"the profile and --json-summary name the same file: %s",
     r"process %d has ended", r"the threads to record have ended", r"nothing to record; give a command .+",
@@ -147,7 +147,7 @@ def wrong_arguments(provoked):
                  "json-summary="):
         provoked.run(f"--{name}", "--", "true")
     for verb, *names in (("export", "from=x", "to=x", "process=", "thread=", "state=x"),
-                         ("report", "critical-path=x"), ("open", "viewer=", "port=0", "idle-timeout=x")):
+                         ("report", "critical-path=x", "limit=x", "top=x", "timeline=x"), ("open", "viewer=", "port=0", "idle-timeout=x")):
         for name in names:
             provoked.run(verb, f"--{name}", "x")
     for line in ("-F", "--quiet=1", "-Y", "--fr", "--outptu x", "--no-such-option", "--json", "report --pid 1 c",
@@ -155,7 +155,8 @@ def wrong_arguments(provoked):
                  "--format chrome --cpu-graph -- true", "export --from 2s --to 1s c", "-p 1 -a", "-t 1 --kthreads",
                  "-p 1 -- true", "", "-p 999999999", "-t 999999999", "--cgroup no-such-group", "repotr",
                  "-o no/such/folder/p.json -- true", "-o folder.json -- true", "-o p.json --json-summary p.json -- true",
-                 "-- no-such-command", "report --function x --critical-path c", "-d 10ms -- sleep 5"):
+                 "-- no-such-command", "report --function x --critical-path c", "report --section pathh c",
+                 "report --limit 16K c", "report --section x c", "-d 10ms -- sleep 5"):
         provoked.run(*shlex.split(line))
     for text in ("-p 1", "'", "true", "--no-such-option"):
         provoked.run("true", WALLPROF_OPTIONS=text)
@@ -213,7 +214,8 @@ def wrong_files(provoked):
     for line in ("record -- true", "report", "export c",
                  "report no-such-file", "report /etc/passwd", "open /etc/passwd",
                  "open no-such-file", "export --format firefox -o c c", "export --from 100s c", "report --function no_such_function c",
-                 "report --critical-path=1 c", "export -o q.json c", "doctor --unwind /etc/passwd",
+                 "report --critical-path=1 c", "report --timeline 1 c",
+                 "report --json --limit 10 c", "export -o q.json c", "doctor --unwind /etc/passwd",
                  "doctor --unwind 999999999", "open --viewer ftp://x p.json", "open --viewer . p.json"):
         provoked.run(*line.split())
     path("cut").write_bytes(path("c").read_bytes()[:-200])
