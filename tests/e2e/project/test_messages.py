@@ -304,3 +304,39 @@ def test_provoked(context):
             check("wallprof: error: " not in line, f"an error of no known format: {line}")
             check_form([("info", re.sub(r"^wallprof: (warning: )?", "", line))])
     check(len(seen) > 80, f"only {len(seen)} messages")
+
+
+# ---- the document about them -------------------------------------------------------------
+
+
+TROUBLESHOOTING = ROOT / "docs" / "user" / "troubleshooting.md"
+# Where a message has names and numbers, and where one text ends and another may begin.
+BETWEEN = re.compile(r"…|\b[A-Z][A-Z_/]*\b|'[A-Z]+'|\b\d+\b|: |; |\(|\)|--")
+
+
+def quoted(document):
+    """The messages in the first column of the document's tables of messages."""
+    for table in re.findall(r"^\| (?:message|note|missing|`hint)[^\n]*\n\|---[^\n]*\n((?:\|.*\n)+)", document, re.M):
+        for row in table.splitlines():
+            yield from re.findall(r"`([^`]+)`", row.split(" | ")[0])
+
+
+def check_quoted(document):
+    texts = " ".join(messages.literals())
+    count = 0
+    for message in quoted(document):
+        count += 1
+        if any(messages.literal_length(text) > 8 and messages.pattern(text).fullmatch(message)
+               for _, text in messages.formats()):
+            continue
+        for piece in BETWEEN.split(message):
+            piece = piece.strip(" ,'")
+            check(len(piece) < 4 or piece in texts, f"no message has {piece!r}: {message}")
+    check(count > 80, f"only {count} messages")
+
+
+def test_document():
+    """What the document about messages quotes is in the source."""
+    document = TROUBLESHOOTING.read_text()
+    check_quoted(document)
+    expect_failure(check_quoted, document.replace("`no such process: N`", "`there is no process: N`"))

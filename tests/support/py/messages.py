@@ -39,6 +39,13 @@ def text_of(literals):
     return "".join(parts)
 
 
+def literals():
+    """All strings in the source, as C joins them."""
+    for text in sources().values():
+        text = re.sub(r"'(?:\\.|[^'\\])'", "0", text)  # '"' begins no string
+        yield from (text_of(found) for found in re.findall(rf"(?:{LITERAL}\s*|[A-Z]\w+\s*)+", text) if '"' in found)
+
+
 @functools.cache
 def formats():
     """{(level, format): file} of all messages."""
