@@ -66,9 +66,9 @@ void help_print(enum verb verb)
 	      "  wallprof [OPTIONS] -p PID[,PID…] [-d TIME]   record running processes\n"
 	      "  wallprof [OPTIONS] -a [-d TIME]              record the whole system\n"
 	      "  wallprof record …                            record only: write a capture\n"
-	      "  wallprof export [-o FILE] CAPTURE            make a profile from a capture\n"
-	      "  wallprof report [--json] CAPTURE             print where the time went\n"
-	      "  wallprof open PROFILE                        show a profile in the viewer\n"
+	      "  wallprof report [--json] [FILE]              print where the time went\n"
+	      "  wallprof open [FILE]                         show a profile in the viewer\n"
+	      "  wallprof export [-o FILE] [FILE]             make a profile from a capture\n"
 	      "  wallprof doctor                              check what can be recorded here\n"
 	      "  wallprof doctor --unwind PID|FILE            how much of its code has "
 	      "unwind tables\n"
@@ -77,6 +77,8 @@ void help_print(enum verb verb)
 	      "The profile (default wallprof.json.gz) opens with `wallprof open`, or by dropping\n"
 	      "it on https://profiler.firefox.com. A name that ends in .trace.json or\n"
 	      ".trace.json.gz makes a Chrome trace, for Perfetto and chrome://tracing.\n"
+	      "report, open and export take the profile or the capture beside it; without FILE,\n"
+	      "the last one that was made in this folder.\n"
 	      "\n",
 	      stdout);
 	for (size_t i = 0; i < option_count; i++)
