@@ -12,6 +12,8 @@
 #define FUNCTIONS_SHOWN 30
 #define GROUPS_WRITTEN	1000 /* to JSON */
 
+#define PATH_COLUMN 0
+
 static const TableColumn columns[] = {{"on the path", 12, 1}, {"waited", 12, 0}, {"times", 9, 2},
 				      {"mean", 12, 4},	      {"p50", 12, 5},	 {"p99", 12, 6},
 				      {"longest", 12, 3},     {"threads", 8, 2}};
@@ -102,6 +104,8 @@ static void print_list(const Report *report, WaitGroups *groups, const char *tit
 	Table table;
 
 	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	if (report->timeline->path.track.intervals.count == 0)
+		table.hidden |= 1U << PATH_COLUMN;
 	for (size_t i = 0; i < groups->list.count; i++) {
 		WaitGroup *group = &groups->list.items[i];
 
@@ -129,7 +133,6 @@ void report_groups_print(const Report *report)
 {
 	WaitGroups groups =
 		wait_groups_make(report->timeline, report->frames, /* with_idle= */ false);
-	bool has_path = report->timeline->path.track.intervals.count > 0;
 	_cleanup_free_ char *unexplained =
 		xasprintf("of these, named by the task state alone: %s, %.1f %% of the waits",
 			  DURATION(groups.other_ns),
@@ -138,7 +141,7 @@ void report_groups_print(const Report *report)
 	charge_path(&groups, report->timeline);
 	wait_groups_merge_objects(&groups, OBJECTS_APART);
 	/* What the run did not wait for may be longer, but is no answer. */
-	if (report->brief && has_path && groups.list.count > 1)
+	if (report->brief && groups.list.count > 1)
 		qsort(groups.list.items, groups.list.count, sizeof(WaitGroup), compare_on_path);
 	print_list(report, &groups, "waits by reason, object and stack", /* unexplained= */ false);
 	if (groups.other_ns > 0 && !report->brief)
@@ -262,11 +265,14 @@ static void write_telling_function(void *user, FunctionWaits *function)
 	json_end_object(json);
 }
 
-void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function)
+void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function,
+		   bool by_path)
 {
 	WaitGroups groups = wait_groups_make(timeline, frames, /* with_idle= */ false), all = {};
 
 	charge_path(&groups, timeline);
+	if (by_path && groups.list.count > 1)
+		qsort(groups.list.items, groups.list.count, sizeof(WaitGroup), compare_on_path);
 	write_groups(json, timeline, &groups);
 	json_key_array(json, "functions");
 	if (function) {

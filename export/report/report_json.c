@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "answer.h"
 #include "json_writer.h"
 #include "labels.h"
 #include "record_info.h"
@@ -10,6 +11,8 @@
 #include "stack_stats.h"
 #include <errno.h>
 #include <time.h>
+
+#define ANSWER_PARTS 1000
 
 static void write_kernel(Json *json, const KernelAccount *kernel)
 {
@@ -259,6 +262,34 @@ static void write_recording(Json *json, const Timeline *timeline)
 	json_key_u64(json, "window_ns", timeline->end_ns - timeline->start_ns);
 }
 
+/* What the run waited for, as the first lines of the page say it. */
+static void write_answer(Json *json, const Timeline *timeline, Frames *frames)
+{
+	Answer answer = answer_make(timeline, frames, ANSWER_PARTS);
+
+	json_key_object(json, "answer");
+	json_key_bool(json, "is_path", answer.is_path);
+	json_key_u64(json, "ns", answer.all_ns);
+	json_key_array(json, "parts");
+	for (size_t i = 0; i < answer.parts.count; i++) {
+		json_begin_object(json);
+		json_key_u64(json, "ns", answer.parts.items[i].ns);
+		json_key_string(json, "who", answer.parts.items[i].who);
+		json_key_string(json, "what", answer.parts.items[i].what);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	if (answer.waited_for)
+		json_key_string(json, "waited_for", answer.waited_for);
+	else
+		json_key_null(json, "waited_for");
+	json_key_u64(json, "waited_ns", answer.waited_ns);
+	json_key_u64(json, "idle_threads", answer.idle_threads);
+	json_key_u64(json, "idle_ns", answer.idle_ns);
+	json_end_object(json);
+	answer_free(&answer);
+}
+
 /* Writes all sections; order: of threads and processes, or NULL: that of their appearance. */
 static void write_sections(Json *json, const Timeline *timeline, Frames *frames,
 			   const char *function, const ReportOrder *order)
@@ -282,7 +313,7 @@ static void write_sections(Json *json, const Timeline *timeline, Frames *frames,
 	report_faulted_files(json, timeline);
 	report_requests(json, timeline);
 	report_waited_objects(json, timeline);
-	report_groups(json, timeline, frames, function);
+	report_groups(json, timeline, frames, function, /* by_path= */ order);
 	report_places_init(&places, timeline, frames);
 	report_places_add_all(&places);
 	report_functions(json, &places);
@@ -291,6 +322,7 @@ static void write_sections(Json *json, const Timeline *timeline, Frames *frames,
 	report_places_free(&places);
 	report_wakers(json, timeline, frames);
 	report_cpu_users(json, timeline);
+	write_answer(json, timeline, frames);
 	report_path(json, timeline, frames);
 	write_stacks(json, timeline, frames);
 	write_notes(json, timeline);

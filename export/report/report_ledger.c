@@ -4,11 +4,11 @@
 #include "text.h"
 
 static const TableColumn process_columns[] = {
-	{"pid", 8, 3},	     {"threads", 8, 1},	 {"lifetime", 12, 2}, {"running", 12, 0},
-	{"runnable", 12, 0}, {"blocked", 12, 0}, {"unknown", 12, 4},  {"switches", 9, 5}};
+	{"pid", 8, 0},	     {"threads", 8, 3},	 {"lifetime", 12, 2}, {"running", 12, 0},
+	{"runnable", 12, 1}, {"blocked", 12, 0}, {"unknown", 12, 4},  {"switches", 9, 5}};
 static const TableColumn thread_columns[] = {
-	{"pid", 8, 3},	     {"tid", 8, 1},	 {"lifetime", 12, 2}, {"running", 12, 0},
-	{"runnable", 12, 0}, {"blocked", 12, 0}, {"unknown", 12, 4},  {"switches", 9, 5}};
+	{"pid", 8, 3},	     {"tid", 8, 0},	 {"lifetime", 12, 2}, {"running", 12, 0},
+	{"runnable", 12, 1}, {"blocked", 12, 0}, {"unknown", 12, 4},  {"switches", 9, 5}};
 
 typedef struct Ledger {
 	uint64_t lifetime, states[STATE_COUNT], reasons[REASON_COUNT];

@@ -111,7 +111,7 @@ typedef struct Section {
 
 /* In the order in which they are printed. */
 static const Section sections[] = {
-	{"path", report_path_print, 0, 0, 0, NULL, {"critical_path", "no_critical_path"}},
+	{"path", report_path_print, 0, 0, 0, NULL, {"answer", "critical_path", "no_critical_path"}},
 	{"waits", report_groups_print, 4, 3, 9, NULL, {"waits", "blocked_ns", "other_ns"}},
 	{"objects", report_waits_print, 0, 0, 0, NULL, {"waited_objects"}},
 	{"wait-functions",
@@ -255,9 +255,10 @@ static void print_title(const Report *report)
 		known ? xasprintf(", %" PRIu64 " CPU%s", cpus, cpus == 1 ? "" : "s") : xstrdup("");
 
 	page_line(report->page, "%s%s%s", page_style(report->page, PAGE_BOLD),
-		  *command		   ? command
-		  : timeline->whole_system ? "the whole system"
-					   : "running processes",
+		  *command			   ? command
+		  : timeline->whole_system	   ? "the whole system"
+		  : timeline->processes.count == 1 ? timeline->processes.items[0].label
+						   : "running processes",
 		  page_style(report->page, PAGE_PLAIN));
 	page_line(report->page, "%s, %zu thread%s in %zu process%s%s, kernel %s",
 		  DURATION(timeline->end_ns - timeline->start_ns), timeline->threads.count,

@@ -92,9 +92,10 @@ bool report_function_print(const Report *report, const char *name);
  * those of distribution_json()}], "functions": [{"function", "library" or null, "threads",
  * …}] (only those called `function` if that is not NULL, with what is idle), "blocked_ns" (all of
  * "waits", that is, without what is idle), "other_ns" (of that, named by the state alone). All in
- * falling order of total_ns.
+ * falling order of total_ns; by_path: "waits" in that of their time on the critical path.
  */
-void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function);
+void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function,
+		   bool by_path);
 
 /* ---- report_waits.c: waits by object --------------------------------------------------------- */
 

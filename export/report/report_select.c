@@ -94,7 +94,8 @@ static bool is_header(Text key)
 /* Objects of which lists are cut; other objects are kept or left out as a whole. */
 static bool has_lists(Text key)
 {
-	return is_text(key, "critical_path") || is_text(key, "stacks") || is_text(key, "timeline");
+	return is_text(key, "answer") || is_text(key, "critical_path") || is_text(key, "stacks") ||
+	       is_text(key, "timeline");
 }
 
 /* Reads a member and returns where the next one begins, or the end of the object. */
@@ -147,6 +148,10 @@ static const struct {
 	const char *name;
 	size_t step, round;
 } order[] = {
+	{"answer.is_path", 1, 0},
+	{"answer.ns", 1, 0},
+	{"answer.parts", 5, 0},
+	{"answer.waited_for", 1, 0},
 	{"critical_path.length_ns", 1, 0},
 	{"critical_path.end_tid", 1, 0},
 	{"no_critical_path", 1, 0},
@@ -154,7 +159,7 @@ static const struct {
 	{"timeline.name", 1, 0},
 	{"timeline.lifetime_ns", 1, 0},
 	{"timeline.intervals", 10, 0},
-	{"critical_path.places", 4, 0},
+	{"critical_path.places", 3, 0},
 	{"critical_path.threads", 2, 0},
 	{"waits", 2, 0},
 	{"running_functions", 3, 0},

@@ -22,9 +22,9 @@ typedef struct Table {
 	const Page *page;
 	const TableColumn *columns; /* numbers, aligned to the right */
 	size_t count;
-	uint32_t hidden; /* 1 << index of a column */
+	uint32_t hidden; /* 1 << index of a column; the caller may hide more */
 	bool has_head;
-	bool details; /* for the user: further lines of rows are wanted */
+	bool details; /* for the caller: further lines of rows are wanted */
 } Table;
 
 /*

@@ -27,6 +27,7 @@ static const struct {
 	{"state", "running runnable blocked unknown"},
 	{"section", ":sections"},
 	{"viewer", ":folders"},
+	{"section", ":sections"},
 	{"unwind", ":pids :files"},
 };
 

@@ -587,8 +587,7 @@ const OptionInfo option_table[] = {
 	{"full", 0, NULL, REPORT, "print all sections and all rows", FLAG(report.full)},
 	{"timeline", 0, "TID", REPORT, "print what this thread did, a line for each event",
 	 set_timeline, 0},
-	{"limit", 0, "SIZE", REPORT, "with --json: at most SIZE, such as 16K; what matters most",
-	 set_limit, 0},
+	{"limit", 0, "SIZE", REPORT, "with --json: print at most SIZE, such as 16K", set_limit, 0},
 	{"no-pager", 0, NULL, REPORT, "do not start a pager", FLAG(report.no_pager)},
 	{"viewer", 0, "URL|DIR", OPENING,
 	 "use this viewer instead of profiler.firefox.com; a\n"
