@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cpu_users.h"
+#include "page_table.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 
 #define USERS_WRITTEN 1000 /* to JSON */
@@ -100,7 +100,7 @@ static void print_line(const Table *table, const CpuUser *user, const char *name
 	const char *known[] = {DURATION(user->total_ns), COUNT(user->count),
 			       DURATION(mean_ns(user)), DURATION(user->longest_ns)};
 
-	report_table_row(table, user->count == 0 ? unknown : known, name);
+	page_table_row(table, user->count == 0 ? unknown : known, name);
 }
 
 static void print_user(const Table *table, const Timeline *timeline, const CpuUser *user)
@@ -136,9 +136,9 @@ void report_cpu_users_print(const Report *report)
 	size_t shown = MIN(sums.list.count, report->rows);
 	Table table;
 
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < shown; i++) {
-		report_table_head(&table, "CPU contention: ran instead");
+		page_table_head(&table, "CPU contention: ran instead");
 		print_user(&table, report->timeline, &sums.list.items[i]);
 	}
 	if (sums.list.count > shown && !report->brief)

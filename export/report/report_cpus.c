@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cpu_rows.h"
+#include "page_table.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 
 static const TableColumn columns[] = {
@@ -64,9 +64,9 @@ void report_cpus_print(const Report *report)
 	const Timeline *timeline = report->timeline;
 	Table table;
 
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	if (timeline->cpus.count > 0)
-		report_table_head(&table, "CPUs: used most by");
+		page_table_head(&table, "CPUs: used most by");
 	for (size_t i = 0; i < timeline->cpus.count; i++) {
 		if (timeline->cpus.items[i].runs.count == 0)
 			continue;
@@ -79,7 +79,7 @@ void report_cpus_print(const Report *report)
 		const char *cells[] = {COUNT(i), DURATION(sums.busy_ns), DURATION(sums.idle_ns),
 				       DURATION(sums.unknown_ns)};
 
-		report_table_row(&table, cells, used_by);
+		page_table_row(&table, cells, used_by);
 		vec_free(&sums.tasks);
 	}
 }

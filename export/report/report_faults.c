@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "fault_fields.h"
+#include "page_table.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 
 static const TableColumn columns[] = {
@@ -68,7 +68,7 @@ static void print_sum(const Table *table, const FaultSum *sum, const char *name)
 	const char *cells[] = {DURATION(sum->ns), DURATION(sum->waited_ns), COUNT(sum->count),
 			       DURATION(sum->longest_ns)};
 
-	report_table_row(table, cells, text);
+	page_table_row(table, cells, text);
 }
 
 static void print_files(const Report *report)
@@ -79,9 +79,9 @@ static void print_files(const Report *report)
 	size_t left = 0;
 	Table table;
 
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < timeline->objects.list.count && sums[i].count > 0; i++) {
-		report_table_head(&table, "page faults by file");
+		page_table_head(&table, "page faults by file");
 		if (i < report->rows) {
 			print_sum(&table, &sums[i], timeline->objects.list.items[sums[i].key].name);
 			continue;
@@ -110,11 +110,11 @@ void report_faults_print(const Report *report)
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		add_by_class(sums, &timeline->threads.items[i]);
 	qsort(sums, FAULT_CLASSES, sizeof(*sums), compare_sums);
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < FAULT_CLASSES; i++) {
 		if (sums[i].count == 0 || (report->brief && i >= report->rows))
 			continue;
-		report_table_head(&table, "page faults by class");
+		page_table_head(&table, "page faults by class");
 		print_sum(&table, &sums[i], fault_class_label(sums[i].key));
 	}
 	if (!report->brief)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "page_table.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 
 #define FUNCTIONS_WRITTEN 1000 /* to JSON */
@@ -115,7 +115,7 @@ static void print_function(const Table *table, const HotFunction *function, uint
 			       DURATION(function->total_ns),
 			       PERCENT(function->total_ns, running_ns)};
 
-	report_table_row(table, cells, name);
+	page_table_row(table, cells, name);
 }
 
 void report_functions_print(const Report *report)
@@ -125,9 +125,9 @@ void report_functions_print(const Report *report)
 	size_t left = 0;
 	Table table;
 
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	if (functions.running_ns > 0)
-		report_table_head(&table, "functions that ran");
+		page_table_head(&table, "functions that ran");
 	for (size_t i = 0; i < functions.list.count && functions.list.items[i].self_ns > 0; i++) {
 		if (i < report->rows) {
 			print_function(&table, &functions.list.items[i], functions.running_ns);
@@ -141,7 +141,7 @@ void report_functions_print(const Report *report)
 		const char *cells[] = {DURATION(left_ns), PERCENT(left_ns, functions.running_ns),
 				       "", ""};
 
-		report_table_row(&table, cells, text);
+		page_table_row(&table, cells, text);
 	}
 	hot_functions_free(&functions);
 }

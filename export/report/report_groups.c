@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "functions.h"
 #include "kernel_rules.h"
+#include "page_table.h"
 #include "path_waits.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 #include "wait_fields.h"
 #include "wait_groups.h"
@@ -35,7 +35,7 @@ static void print_line(const Table *table, Distribution *waits, uint64_t path_ns
 			       DURATION(distribution_at(waits, 1)),
 			       COUNT(threads)};
 
-	report_table_row(table, cells, what);
+	page_table_row(table, cells, what);
 }
 
 /* Returns ", /etc/passwd", ", 150 files" or "". The caller frees it. */
@@ -60,14 +60,14 @@ static void print_group(const Table *table, const Report *report, WaitGroup *gro
 	_cleanup_free_ char *of = object_text_of(report->timeline, group);
 	_cleanup_free_ char *where = text_printable(group->chain);
 	_cleanup_free_ char *then = text_then_runnable(group->waits.total_ns, group->delay_ns);
-	_cleanup_free_ char *what = xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf,
-					      basis ? " " : "", basis ? basis : "", of, then);
-
+	_cleanup_free_ char *reason = report_reason_text(report->page, group->reason);
+	_cleanup_free_ char *what =
+		xasprintf("%s%s%s%s%s", reason, basis ? " " : "", basis ? basis : "", of, then);
 	_cleanup_free_ char *detail = xasprintf("in %s", where);
 
 	print_line(table, &group->waits, group->path_ns, group->threads.count, what);
 	if (*where)
-		report_table_detail(table, detail);
+		page_table_detail(table, detail);
 }
 
 /*
@@ -103,7 +103,7 @@ static void print_list(const Report *report, WaitGroups *groups, const char *tit
 	size_t shown = 0, left = 0;
 	Table table;
 
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	if (report->timeline->path.track.intervals.count == 0)
 		table.hidden |= 1U << PATH_COLUMN;
 	for (size_t i = 0; i < groups->list.count; i++) {
@@ -111,7 +111,7 @@ static void print_list(const Report *report, WaitGroups *groups, const char *tit
 
 		if (unexplained && !reason_unexplained(group->reason))
 			continue;
-		report_table_head(&table, title);
+		page_table_head(&table, title);
 		if (shown < report->rows) {
 			print_group(&table, report, group);
 			shown++;
@@ -167,13 +167,13 @@ static void print_function(void *user, FunctionWaits *function)
 			       DURATION(distribution_at(waits, 1)),
 			       COUNT(function->threads)};
 
-	report_table_head(table, "waits by function (inclusive)");
-	report_table_row(table, cells, name);
+	page_table_head(table, "waits by function (inclusive)");
+	page_table_row(table, cells, name);
 	if (function->others && *function->others && table->details) {
 		_cleanup_free_ char *others = text_printable(function->others);
 		_cleanup_free_ char *detail = xasprintf("with the same waits: %s", others);
 
-		report_table_detail(table, detail);
+		page_table_detail(table, detail);
 	}
 }
 
@@ -184,8 +184,8 @@ bool report_function_print(const Report *report, const char *name)
 	Table table;
 	bool found;
 
-	report_table_init(&table, report->page, function_columns, ARRAY_LEN(function_columns),
-			  report->max_rank);
+	page_table_init(&table, report->page, function_columns, ARRAY_LEN(function_columns),
+			report->max_rank);
 	found = wait_groups_by_function(&groups, name, report->rows, print_function, &table) > 0;
 	wait_groups_free(&groups);
 	return found;
@@ -197,8 +197,8 @@ void report_wait_functions_print(const Report *report)
 		wait_groups_make(report->timeline, report->frames, /* with_idle= */ false);
 	Table table;
 
-	report_table_init(&table, report->page, function_columns, ARRAY_LEN(function_columns),
-			  report->max_rank);
+	page_table_init(&table, report->page, function_columns, ARRAY_LEN(function_columns),
+			report->max_rank);
 	table.details = !report->brief;
 	wait_groups_telling_functions(&groups, report->rows, print_function, &table);
 	wait_groups_free(&groups);

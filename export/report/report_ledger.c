@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "page_table.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 
 static const TableColumn process_columns[] = {
@@ -57,7 +57,7 @@ static void print_line(const Table *table, uint32_t pid, uint64_t number, const 
 			       DURATION(ledger->states[STATE_UNKNOWN]),
 			       COUNT(ledger->switch_outs)};
 
-	report_table_row(table, cells, name);
+	page_table_row(table, cells, name);
 }
 
 void report_processes_print(const Report *report)
@@ -65,13 +65,13 @@ void report_processes_print(const Report *report)
 	const Timeline *timeline = report->timeline;
 	Table table;
 
-	report_table_init(&table, report->page, process_columns, ARRAY_LEN(process_columns),
-			  report->max_rank);
+	page_table_init(&table, report->page, process_columns, ARRAY_LEN(process_columns),
+			report->max_rank);
 	for (size_t i = 0; i < MIN(timeline->processes.count, report->rows); i++) {
 		const Process *process = &timeline->processes.items[report->process_order[i]];
 		Ledger ledger = process_ledger(timeline, process);
 
-		report_table_head(&table, "process");
+		page_table_head(&table, "process");
 		print_line(&table, process->ns_tgid, process->threads.count, &ledger,
 			   process->label);
 	}
@@ -82,8 +82,8 @@ void report_threads_print(const Report *report)
 	const Timeline *timeline = report->timeline;
 	Table table;
 
-	report_table_init(&table, report->page, thread_columns, ARRAY_LEN(thread_columns),
-			  report->max_rank);
+	page_table_init(&table, report->page, thread_columns, ARRAY_LEN(thread_columns),
+			report->max_rank);
 	for (size_t i = 0; i < MIN(timeline->threads.count, report->rows); i++) {
 		const Thread *thread = &timeline->threads.items[report->thread_order[i]];
 		const Process *process = &timeline->processes.items[thread->process];
@@ -93,7 +93,7 @@ void report_threads_print(const Report *report)
 		_cleanup_free_ char *text =
 			strcmp(name, of) ? xasprintf("%s (%s)", name, of) : xstrdup(name);
 
-		report_table_head(&table, "thread");
+		page_table_head(&table, "thread");
 		print_line(&table, process->ns_tgid, thread->ns_tid, &ledger, text);
 	}
 }

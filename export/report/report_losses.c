@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "labels.h"
+#include "page_table.h"
 #include "record_info.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "stack_stats.h"
 #include "text.h"
 
@@ -14,8 +14,8 @@ static void print_spans(const Report *report)
 	const Timeline *timeline = report->timeline;
 	Table table;
 
-	report_table_init(&table, report->page, span_columns, ARRAY_LEN(span_columns),
-			  report->max_rank);
+	page_table_init(&table, report->page, span_columns, ARRAY_LEN(span_columns),
+			report->max_rank);
 	for (size_t i = 0; i < MIN(timeline->losses.count, report->rows); i++) {
 		const LossSpan *loss = &timeline->losses.items[i];
 		const char *label = record_info(loss->kind)->word;
@@ -30,8 +30,8 @@ static void print_spans(const Report *report)
 			"%s%s%s: %s", label ? label : "other records", on_cpu ? " on CPU " : "",
 			on_cpu ? COUNT(loss->cpu) : "", loss_cause_label(loss->cause));
 
-		report_table_head(&table, "losses: kind, CPU and cause");
-		report_table_row(&table, cells, text);
+		page_table_head(&table, "losses: kind, CPU and cause");
+		page_table_row(&table, cells, text);
 	}
 }
 
@@ -49,8 +49,8 @@ static void print_stacks(const Report *report)
 	page_paragraph(report->page, REPORT_INDENT, text);
 	for (size_t i = 0; i < sums.shorts.count; i++)
 		width = MAX(width, (int)strlen(stack_end_words(sums.shorts.items[i].end)));
-	report_table_init(&table, report->page, stack_columns, ARRAY_LEN(stack_columns),
-			  report->max_rank);
+	page_table_init(&table, report->page, stack_columns, ARRAY_LEN(stack_columns),
+			report->max_rank);
 	for (size_t i = 0; i < MIN(sums.shorts.count, report->rows); i++) {
 		const StackShortage *shortage = &sums.shorts.items[i];
 		const char *cells[] = {COUNT(shortage->count)};
@@ -58,8 +58,8 @@ static void print_stacks(const Report *report)
 		_cleanup_free_ char *name =
 			xasprintf("%-*s  %s", width, stack_end_words(shortage->end), object);
 
-		report_table_head(&table, "why they are not complete, and where");
-		report_table_row(&table, cells, name);
+		page_table_head(&table, "why they are not complete, and where");
+		page_table_row(&table, cells, name);
 	}
 	stack_stats_free(&sums);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "accounts.h"
 #include "cpu_line.h"
+#include "page_table.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 
 static const TableColumn columns[] = {{"time", 12, 0}, {"share", 7, 1}};
@@ -37,7 +37,7 @@ static void print_place(const Table *table, uint64_t ns, uint64_t all_ns, const 
 {
 	const char *cells[] = {DURATION(ns), PERCENT(ns, all_ns)};
 
-	report_table_row(table, cells, name);
+	page_table_row(table, cells, name);
 }
 
 void report_places_print(const Report *report)
@@ -50,8 +50,8 @@ void report_places_print(const Report *report)
 	_cleanup_free_ char *title = places_title(report->timeline, all_ns, idle, between);
 	Table table;
 
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
-	report_table_head(&table, title);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_head(&table, title);
 	for (size_t i = 0; i < places->list.count; i++) {
 		const Place *place = &places->list.items[i];
 

@@ -269,8 +269,9 @@ static void print_title(const Report *report)
 static void print_part(const Page *page, const Answer *answer, const AnswerPart *part)
 {
 	_cleanup_free_ char *text = xasprintf(
-		"%12s %7s  %s%s%s: %s", DURATION(part->ns), PERCENT(part->ns, answer->all_ns),
-		page_style(page, PAGE_BOLD), part->who, page_style(page, PAGE_PLAIN), part->what);
+		"%12s %7s  %s%s%s: %s%s%s", DURATION(part->ns), PERCENT(part->ns, answer->all_ns),
+		page_style(page, PAGE_BOLD), part->who, page_style(page, PAGE_PLAIN),
+		report_text_colour(page, part->what), part->what, page_style(page, PAGE_PLAIN));
 
 	page_paragraph(page, ANSWER_INDENT, text);
 }

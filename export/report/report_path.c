@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "page_table.h"
 #include "report_places.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 
 #define THREADS_IN_LINE 3
@@ -163,7 +163,7 @@ static void print_part(const Table *table, const Timeline *timeline, const Part 
 			       DURATION(part->states[STATE_BLOCKED]),
 			       COUNT(part->times)};
 
-	report_table_row(table, cells, name);
+	page_table_row(table, cells, name);
 }
 
 static void add_part(Part *others, const Part *part)
@@ -181,9 +181,9 @@ static void print_threads(const Report *report)
 	Part others = {};
 	Table table;
 
-	report_table_init(&table, report->page, thread_columns, ARRAY_LEN(thread_columns),
-			  report->max_rank);
-	report_table_head(&table, "thread");
+	page_table_init(&table, report->page, thread_columns, ARRAY_LEN(thread_columns),
+			report->max_rank);
+	page_table_head(&table, "thread");
 	for (size_t i = 0; i < parts.count; i++) {
 		const Part *part = &parts.items[i];
 		const Thread *thread = &timeline->threads.items[part->thread];
@@ -211,7 +211,7 @@ static void print_share(const Table *table, const Timeline *timeline, uint64_t n
 	const char *cells[] = {DURATION(ns), PERCENT(ns, length_of(timeline))};
 
 	if (ns > 0)
-		report_table_row(table, cells, what);
+		page_table_row(table, cells, what);
 }
 
 static void print_places(const Report *report)
@@ -225,9 +225,9 @@ static void print_places(const Report *report)
 	report_places_init(&places, timeline, report->frames);
 	report_places_add(&places, timeline->threads.count);
 	report_places_sort(&places);
-	report_table_init(&table, report->page, place_columns, ARRAY_LEN(place_columns),
-			  report->max_rank);
-	report_table_head(&table, "where");
+	page_table_init(&table, report->page, place_columns, ARRAY_LEN(place_columns),
+			report->max_rank);
+	page_table_head(&table, "where");
 	for (size_t i = 0; i < places.list.count && places.list.items[i].ns > 0; i++) {
 		const Place *place = &places.list.items[i];
 		_cleanup_free_ char *name = report_place_name(&places, place);
@@ -261,11 +261,11 @@ static void print_unknown(const Report *report)
 	};
 	Table table;
 
-	report_table_init(&table, report->page, place_columns, ARRAY_LEN(place_columns),
-			  report->max_rank);
+	page_table_init(&table, report->page, place_columns, ARRAY_LEN(place_columns),
+			report->max_rank);
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		if (parts[i].ns > 0)
-			report_table_head(&table, "including");
+			page_table_head(&table, "including");
 		print_share(&table, report->timeline, parts[i].ns, parts[i].what);
 	}
 	if (path->unseen_ns) {

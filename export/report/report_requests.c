@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "page_table.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 #include <inttypes.h>
 
@@ -247,7 +247,7 @@ static void print_line(const Table *table, const IoSum *sum, const char *busy, c
 			       busy,
 			       rate};
 
-	report_table_row(table, cells, name);
+	page_table_row(table, cells, name);
 }
 
 /*
@@ -277,12 +277,12 @@ static void print_table(const Report *report, const IoSum *sums, size_t count, c
 
 	while (used < count && !is_empty(&sums[used]))
 		used++;
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < MIN(used, report->rows); i++) {
 		_cleanup_free_ char *name = name_of(report->timeline, &sums[i]);
 		_cleanup_free_ char *text = text_printable(name);
 
-		report_table_head(&table, title);
+		page_table_head(&table, title);
 		print_line(&table, &sums[i], DURATION(sums[i].busy_ns),
 			   DECIMAL(megabytes_per_second(&sums[i])), text);
 	}

@@ -26,11 +26,25 @@ typedef struct Report {
 	Frames *frames;
 	const Places *places; /* of all threads, sorted */
 	size_t rows;	      /* the most of each table; SIZE_MAX: all */
-	int max_rank;	      /* columns of a higher rank are left out (report_table.h) */
+	int max_rank;	      /* columns of a higher rank are left out (page_table.h) */
 	bool brief; /* the first table of a section alone, without the sum of the others */
 	/* Timeline::threads and ::processes, in order of what they matter (report_order.c). */
 	const uint32_t *thread_order, *process_order;
 } Report;
+
+/* ---- report_colours.c: the viewer's colours, as far as terminals have them --------------------
+ */
+
+/* Returns the style of a category's texts; "" without colours. */
+const char *report_colour(const Page *page, enum category category);
+
+/* Returns "[mutex wait]", in its colour. The caller frees it. */
+char *report_reason_text(const Page *page, enum reason reason);
+
+/*
+ * Returns the style of a text that begins with "running" or with a reason, "[mutex wait] of …".
+ */
+const char *report_text_colour(const Page *page, const char *text);
 
 /* ---- report_ledger.c: time by state ---------------------------------------------------------- */
 

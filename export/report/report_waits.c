@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "page_table.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 #include "wait_fields.h"
 #include <inttypes.h>
@@ -251,7 +251,7 @@ static void print_sum(const Table *table, const WaitSum *sum, const char *name)
 	_cleanup_free_ char *text = xasprintf("%s%s", name, then);
 	const char *cells[] = {DURATION(sum->ns), COUNT(sum->count), DURATION(sum->longest)};
 
-	report_table_row(table, cells, text);
+	page_table_row(table, cells, text);
 }
 
 static void add_sum(WaitSum *others, const WaitSum *sum)
@@ -318,7 +318,7 @@ static void print_largest(const Report *report, const WaitSums *sums, enum categ
 	Table table;
 	size_t shown = 0, left = 0;
 
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < REASON_COUNT; i++) {
 		const WaitSum *sum = &sums->reasons[i];
 		const ReasonInfo *info = &reason_info[sum->reason];
@@ -331,8 +331,10 @@ static void print_largest(const Report *report, const WaitSums *sums, enum categ
 			continue;
 		}
 		shown++;
-		report_table_head(&table, title);
-		print_sum(&table, sum, info->leaf);
+		page_table_head(&table, title);
+		_cleanup_free_ char *name = report_reason_text(report->page, sum->reason);
+
+		print_sum(&table, sum, name);
 		print_objects(&table, report, sums, sum->reason, rates);
 	}
 	if (left > 0 && !report->brief) {

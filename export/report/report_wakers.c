@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "distribution.h"
+#include "page_table.h"
 #include "report_sections.h"
-#include "report_table.h"
 #include "text.h"
 #include "wait_fields.h"
 
@@ -188,7 +188,7 @@ static void print_line(const Table *table, Distribution *waits, const char *what
 			       DURATION(distribution_at(waits, 0.99)),
 			       DURATION(distribution_at(waits, 1))};
 
-	report_table_row(table, cells, what);
+	page_table_row(table, cells, what);
 }
 
 /* The sum of the lines that are not shown. */
@@ -218,7 +218,7 @@ static void print_party(const Table *table, const Report *report, const Sum *sum
 
 	print_line(table, &party->waits, what);
 	if (*chain)
-		report_table_detail(table, where);
+		page_table_detail(table, where);
 }
 
 static void print_parties(const Report *report, const Role *role)
@@ -227,9 +227,9 @@ static void print_parties(const Report *report, const Role *role)
 	size_t shown = MIN(sum.list.count, report->rows);
 	Table table;
 
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < shown; i++) {
-		report_table_head(&table, role->title);
+		page_table_head(&table, role->title);
 		print_party(&table, report, &sum, &sum.list.items[i]);
 	}
 	if (!report->brief)
@@ -273,12 +273,12 @@ void report_run_queue_print(const Report *report)
 {
 	Table table;
 
-	report_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
+	page_table_init(&table, report->page, columns, ARRAY_LEN(columns), report->max_rank);
 	for (size_t i = 0; i < ARRAY_LEN(queue_reasons); i++) {
 		Distribution delays = queued(report->timeline, queue_reasons[i]);
 
 		if (delays.ns.count > 0) {
-			report_table_head(&table, "run-queue latency");
+			page_table_head(&table, "run-queue latency");
 			print_line(&table, &delays, reason_info[queue_reasons[i]].leaf);
 		}
 		distribution_free(&delays);

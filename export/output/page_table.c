@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "report_table.h"
+#include "page_table.h"
 #include "util.h"
 
 #define NAME_SHARE 2 /* the name has at least one in so many parts of the width */
@@ -35,8 +35,8 @@ static size_t least_column(const Table *table)
 	return least;
 }
 
-void report_table_init(Table *table, const Page *page, const TableColumn *columns, size_t count,
-		       int max_rank)
+void page_table_init(Table *table, const Page *page, const TableColumn *columns, size_t count,
+		     int max_rank)
 {
 	size_t least;
 
@@ -66,7 +66,7 @@ static char *numbers_text(const Table *table, const char *const *cells)
 	return text;
 }
 
-void report_table_head(Table *table, const char *title)
+void page_table_head(Table *table, const char *title)
 {
 	const char *titles[TABLE_COLUMNS_MAX];
 	_cleanup_free_ char *numbers = NULL;
@@ -83,14 +83,14 @@ void report_table_head(Table *table, const char *title)
 		  page_style(table->page, PAGE_BOLD), title, page_style(table->page, PAGE_PLAIN));
 }
 
-void report_table_row(const Table *table, const char *const *cells, const char *name)
+void page_table_row(const Table *table, const char *const *cells, const char *name)
 {
 	_cleanup_free_ char *numbers = numbers_text(table, cells);
 
 	page_line(table->page, "%s%*s%s", numbers, NAME_GAP, "", name);
 }
 
-void report_table_detail(const Table *table, const char *text)
+void page_table_detail(const Table *table, const char *text)
 {
 	int indent = MIN(numbers_width(table) + DETAIL_GAP, DETAIL_MAX);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tables on pages of any width: which columns are there, and that the lines fit. */
-#include "report_table.h"
+#include "page_table.h"
 #include "test_tools.h"
 
 static const TableColumn columns[] = {
@@ -16,12 +16,11 @@ static char *table_text(int width, int max_rank)
 	const Page page = {.file = file, .width = width};
 	Table table;
 
-	report_table_init(&table, &page, columns, ARRAY_LEN(columns), max_rank);
-	report_table_head(&table, "name");
-	report_table_head(&table, "printed once");
-	report_table_row(&table, cells,
-			 "a thread with a name that is quite long for a narrow page");
-	report_table_detail(&table, "in a function");
+	page_table_init(&table, &page, columns, ARRAY_LEN(columns), max_rank);
+	page_table_head(&table, "name");
+	page_table_head(&table, "printed once");
+	page_table_row(&table, cells, "a thread with a name that is quite long for a narrow page");
+	page_table_detail(&table, "in a function");
 	fclose(file);
 	copy = xstrdup(text);
 	free(text);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * report_table.h - the tables of the report: columns of numbers, and a name at the end.
+ * page_table.h - tables on a page: columns of numbers, and a name at the end.
  *
  * On a narrow page the columns that say least are left out, so that the name has room.
  */
-#ifndef WALLPROF_REPORT_TABLE_H
-#define WALLPROF_REPORT_TABLE_H
+#ifndef WALLPROF_PAGE_TABLE_H
+#define WALLPROF_PAGE_TABLE_H
 
 #include "page.h"
 #include <stdint.h>
@@ -31,16 +31,16 @@ typedef struct Table {
  * Sets a table up; nothing is printed before its first row. max_rank: columns of a higher rank are
  * left out at any width.
  */
-void report_table_init(Table *table, const Page *page, const TableColumn *columns, size_t count,
-		       int max_rank);
+void page_table_init(Table *table, const Page *page, const TableColumn *columns, size_t count,
+		     int max_rank);
 
 /* Prints an empty line and the head, whose last column has this title; only once. */
-void report_table_head(Table *table, const char *title);
+void page_table_head(Table *table, const char *title);
 
 /* Prints a row: as many cells as there are columns, and a name fit for a terminal. */
-void report_table_row(const Table *table, const char *const *cells, const char *name);
+void page_table_row(const Table *table, const char *const *cells, const char *name);
 
 /* Prints a further line of the row before it. */
-void report_table_detail(const Table *table, const char *text);
+void page_table_detail(const Table *table, const char *text);
 
 #endif
