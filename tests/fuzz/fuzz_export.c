@@ -9,16 +9,29 @@
 #include "report.h"
 #include "summary.h"
 #include "timeline_builder.h"
+#include <errno.h>
 
 static void print_reports(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	static const ReportSelection whole = {.full = true, .timeline = THREAD_NONE};
 	static const ReportSelection first_page = {.timeline = THREAD_NONE};
+	static const ReportSelection events = {.timeline = 0};
 	const Page page = {.file = file, .width = 80, .colour = true};
 
 	report_print(&page, timeline, frames, &whole);
 	report_print(&page, timeline, frames, &first_page);
 	report_print_path(&page, timeline, frames);
+	if (timeline->threads.count > 0)
+		report_print(&page, timeline, frames, &events);
+}
+
+static void write_part(Output *output, const Timeline *timeline, Frames *frames)
+{
+	const ReportSelection part = {.timeline = THREAD_NONE, .limit = 3000};
+	uint64_t smallest;
+	int error = report_json_part(output, timeline, frames, NULL, &part, &smallest);
+
+	fuzz_require(error == 0 || (error == -ENOSPC && smallest > part.limit));
 }
 
 static void write_formats(const Timeline *timeline, Frames *frames)
@@ -37,6 +50,7 @@ static void write_formats(const Timeline *timeline, Frames *frames)
 	summary_print(null, timeline, frames, &summary);
 	output = output_for_stream(null);
 	report_json(output, timeline, frames, NULL);
+	write_part(output, timeline, frames);
 	fuzz_require(firefox_write(output, timeline, frames, &options) == 0);
 	fuzz_require(chrome_write(output, timeline, frames, &chrome_options) == 0);
 	fuzz_require(output_close(output) == 0);
