@@ -53,6 +53,27 @@ static char *object_text_of(const Timeline *timeline, const WaitGroup *group)
 	return xasprintf(", %s", name);
 }
 
+/* Returns the name of the processes that waited, if they have one name; else their number. */
+static char *process_text(const Timeline *timeline, const WaitGroup *group)
+{
+	const char *name = NULL;
+	bool same = true;
+	Map seen = {};
+	char *text;
+
+	for (size_t i = 0; i < group->threads.count; i++) {
+		uint32_t number = timeline->threads.items[group->threads.items[i]].process;
+		const char *its_name = timeline->processes.items[number].name;
+
+		map_set(&seen, number, 1);
+		same = same && its_name && (!name || !strcmp(name, its_name));
+		name = its_name;
+	}
+	text = same && name ? text_printable(name) : xasprintf("%zu processes", seen.count);
+	map_free(&seen);
+	return text;
+}
+
 static void print_group(const Table *table, const Report *report, WaitGroup *group)
 {
 	/* The kernel's functions are evidence, which few readers of a page want. */
@@ -63,17 +84,16 @@ static void print_group(const Table *table, const Report *report, WaitGroup *gro
 	_cleanup_free_ char *reason = report_reason_text(report->page, group->reason);
 	_cleanup_free_ char *what =
 		xasprintf("%s%s%s%s%s", reason, basis ? " " : "", basis ? basis : "", of, then);
-	_cleanup_free_ char *detail = xasprintf("in %s", where);
+	_cleanup_free_ char *who = report->brief ? process_text(report->timeline, group) : NULL;
+	_cleanup_free_ char *detail = xasprintf(
+		"%s%s%s%s", who ? who : "", who && *where ? ": " : "", *where ? "in " : "", where);
 
 	print_line(table, &group->waits, group->path_ns, group->threads.count, what);
-	if (*where)
+	if (*detail)
 		page_table_detail(table, detail);
 }
 
-/*
- * Prints the largest groups, and the sum of the others; either all, or only those without a better
- * reason than the task state.
- */
+/* Adds the parts of the critical path to the groups whose waits account for them. */
 static void charge_path(WaitGroups *groups, const Timeline *timeline)
 {
 	PathWaits waits = path_waits_find(timeline);
@@ -96,6 +116,10 @@ static int compare_on_path(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
+/*
+ * Prints the largest groups, and the sum of the others; either all, or only those without a better
+ * reason than the task state.
+ */
 static void print_list(const Report *report, WaitGroups *groups, const char *title,
 		       bool unexplained)
 {

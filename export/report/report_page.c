@@ -13,7 +13,9 @@
 #include <limits.h>
 
 #define PAGE_LINES    40
-#define PAGE_RANK     2 /* columns of a higher rank are not on the page */
+#define PAGE_RANK     2	 /* columns of a higher rank are not on the page */
+#define ANSWER_LINES  12 /* of the page: no further part begins after them */
+#define PART_LINES    3	 /* of a part of the answer on the page */
 #define ANSWER_ROWS   5
 #define ANSWER_INDENT 22 /* of the text of a part */
 #define NOTES_MOST    2
@@ -266,14 +268,30 @@ static void print_title(const Report *report)
 		  timeline->processes.count == 1 ? "" : "es", of_cpus, release);
 }
 
-static void print_part(const Page *page, const Answer *answer, const AnswerPart *part)
+/*
+ * Prints a paragraph, and cuts what needs more than about PART_LINES lines. Returns how many lines
+ * it has.
+ */
+static size_t print_short(const Page *page, int indent, const char *text)
 {
+	int most = page->width + (PART_LINES - 1) * (page->width - indent);
+	_cleanup_free_ char *cut = page->width && page_columns(page, text) > most
+					   ? page_cell(page, text, most)
+					   : xstrdup(text);
+
+	return page_paragraph(page, indent, cut);
+}
+
+static size_t print_part(const Report *report, const Answer *answer, const AnswerPart *part)
+{
+	const Page *page = report->page;
 	_cleanup_free_ char *text = xasprintf(
 		"%12s %7s  %s%s%s: %s%s%s", DURATION(part->ns), PERCENT(part->ns, answer->all_ns),
 		page_style(page, PAGE_BOLD), part->who, page_style(page, PAGE_PLAIN),
 		report_text_colour(page, part->what), part->what, page_style(page, PAGE_PLAIN));
 
-	page_paragraph(page, ANSWER_INDENT, text);
+	return report->brief ? print_short(page, ANSWER_INDENT, text)
+			     : page_paragraph(page, ANSWER_INDENT, text);
 }
 
 static void print_answer(const Report *report)
@@ -284,15 +302,16 @@ static void print_answer(const Report *report)
 	_cleanup_free_ char *path = report_path_title(report->timeline);
 	_cleanup_free_ char *title = xasprintf("%s%s%s", page_style(page, PAGE_BOLD), path,
 					       page_style(page, PAGE_PLAIN));
+	size_t lines = 0;
 
 	page_paragraph(page, REPORT_INDENT, title);
 	if (!answer.is_path && answer.parts.count > 0)
 		page_line(page,
 			  "what all threads did, %s without idle waits:", DURATION(answer.all_ns));
 	for (size_t i = 0; i < answer.parts.count; i++) {
-		if (report->brief && answer_is_small(&answer, i))
+		if (report->brief && (answer_is_small(&answer, i) || lines >= ANSWER_LINES))
 			break;
-		print_part(page, &answer, &answer.parts.items[i]);
+		lines += print_part(report, &answer, &answer.parts.items[i]);
 	}
 	if (answer.waited_for)
 		page_line(page, "most waited for: %s (%s)", answer.waited_for,
