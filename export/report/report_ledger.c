@@ -91,7 +91,7 @@ void report_threads_print(const Report *report)
 		_cleanup_free_ char *name = text_printable(thread->name);
 		_cleanup_free_ char *of = text_printable(process->name);
 		_cleanup_free_ char *text =
-			strcmp(name, of) ? xasprintf("%s (%s)", name, of) : xstrdup(name);
+			strcmp(name, of) ? xasprintf("%s (%s)", name, of) : xstrdup(process->label);
 
 		page_table_head(&table, "thread");
 		print_line(&table, process->ns_tgid, thread->ns_tid, &ledger, text);

@@ -129,6 +129,21 @@ static bool is_shared(const struct WaitGroupsPrivate *private, const FunctionCla
 	return class->ns >= NEARLY_ALL * ns;
 }
 
+/*
+ * Returns whether it has functions of the run-time system alone, each with a function of the
+ * program that called it: wait4() says no more than the reason of the wait.
+ */
+static bool is_wrapper(const struct WaitGroupsPrivate *private, const FunctionClass *class)
+{
+	for (size_t i = 0; i < class->functions.count; i++)
+		if (!private->of_runtime.items[class->functions.items[i]])
+			return false;
+	for (size_t i = 0; i < class->stacks.count; i++)
+		if (private->stacks.items[class->stacks.items[i]].own == MAP_NONE)
+			return false;
+	return true;
+}
+
 static bool has_all_stacks(const FunctionClass *outer, const FunctionClass *inner)
 {
 	size_t at = 0;
@@ -220,9 +235,12 @@ size_t wait_groups_telling_functions(WaitGroups *groups, size_t most, FunctionVi
 	size_t count = 0;
 
 	join_classes(&classes);
-	for (size_t i = 0; i < classes.count; i++)
-		classes.items[i].hidden =
-			classes.items[i].own == MAP_NONE && is_shared(private, &classes.items[i]);
+	for (size_t i = 0; i < classes.count; i++) {
+		FunctionClass *class = &classes.items[i];
+
+		class->hidden = is_wrapper(private, class) ||
+				(class->own == MAP_NONE && is_shared(private, class));
+	}
 	for (size_t i = 0; i < classes.count; i++)
 		if (!classes.items[i].hidden)
 			hide_outer(&classes, i);

@@ -82,7 +82,7 @@ void wait_groups_charge(WaitGroups *groups, const Timeline *timeline, uint32_t t
  *   only the latter is passed;
  * - none that is on nearly all stacks of the threads that have it, as main() and what calls it,
  *   unless waits have no function of the program that is nearer;
- * - none inside the run-time system (runtime_functions.h).
+ * - none of the run-time system (runtime_functions.h), unless the program has no function there.
  */
 size_t wait_groups_telling_functions(WaitGroups *groups, size_t most, FunctionVisitor visit,
 				     void *user);
