@@ -2,7 +2,6 @@
 #include "cpu_line.h"
 #include "load_counters.h"
 #include "text.h"
-#include <math.h>
 
 /* A wait for a CPU or for a limit that is a larger part of the time than this is worth a remark. */
 #define REMARK_SHARE 0.05
@@ -28,8 +27,11 @@ static uint64_t used_ns(const Timeline *timeline, const Accounts *accounts)
 	return ns;
 }
 
-/* Returns the most threads that ran or were runnable at once, on average over 10 ms or longer. */
-static double most_wanted(const Timeline *timeline)
+/*
+ * Returns the most threads that ran or were runnable at once, on average over 10 ms or longer,
+ * rounded up.
+ */
+static size_t most_wanted(const Timeline *timeline)
 {
 	LoadCounters counters = load_counters_make(timeline);
 	uint64_t most = 0;
@@ -41,7 +43,7 @@ static double most_wanted(const Timeline *timeline)
 		most = MAX(most, wanted);
 	}
 	load_counters_free(&counters);
-	return most / 1000.0;
+	return (most + 999) / 1000;
 }
 
 static uint64_t throttled_ns(const Timeline *timeline)
@@ -60,7 +62,7 @@ static char *wanted_text(const Timeline *timeline, uint64_t runnable_ns)
 
 	if (runnable_ns < REMARK_SHARE * (timeline->end_ns - timeline->start_ns))
 		return xstrdup("");
-	most = ceil(most_wanted(timeline));
+	most = most_wanted(timeline);
 	return xasprintf("up to %zu thread%s wanted one, and waited %s", most, most == 1 ? "" : "s",
 			 DURATION(runnable_ns));
 }
