@@ -23,6 +23,8 @@ from types import SimpleNamespace
 
 from untraced_tasks import hidden_tasks
 
+os.environ.pop("COLUMNS", None)  # else the width of some terminal would cut what is read here
+
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
 WALLPROF = BUILD / "wallprof"
