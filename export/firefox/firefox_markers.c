@@ -35,6 +35,7 @@ enum marker_kind {
 	MARKER_PROCESS,
 	MARKER_PATH,
 	MARKER_RUN,
+	MARKER_KINDS
 };
 
 enum marker_phase {
@@ -356,7 +357,7 @@ static enum reason marker_reason(const Marker *marker)
 
 static void write_name(Profile *profile, const Marker *marker)
 {
-	static const char *const names[] = {
+	static const char *const names[MARKER_KINDS] = {
 		[MARKER_UNKNOWN] = "Unknown",  [MARKER_FAULT] = "Page fault",
 		[MARKER_LOSS] = "Events lost", [MARKER_EXIT] = "Exit",
 		[MARKER_PROCESS] = "Process",  [MARKER_REQUEST] = "Block I/O",

@@ -123,7 +123,7 @@ static size_t count_options(const char *prefix)
 /* Logs what getopt_long() does not accept. */
 static void report_option(const char *word, bool value_missing)
 {
-	_cleanup_free_ char *name = xasprintf("%.*s", (int)strcspn(word, "="), word);
+	_cleanup_free_ char *name = strndup(word, strcspn(word, "="));
 	const char *close = strncmp(word, "--", 2) ? NULL : option_close_to(name + 2);
 
 	if (value_missing)
