@@ -79,9 +79,9 @@ def test_git_gc(context):
     needs_command("git")
     folder = context.path("repository")
     run("git", "init", "-q", folder)
-    for number in range(3):
-        (folder / f"{number}").write_bytes(context.random.randbytes(3 << 20))
-        words = " ".join(str(context.random.randrange(5000)) for _ in range(400000))
+    for number in range(2):
+        (folder / f"{number}").write_bytes(context.random.randbytes(1 << 20))
+        words = " ".join(str(context.random.randrange(5000)) for _ in range(150000))
         (folder / "words").write_text(words)
         run("git", "-C", folder, "add", ".")
         run("git", "-C", folder, "-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", f"{number}")
@@ -108,7 +108,7 @@ def test_npm_install(context):
         needs_command(program)
     for name in ("library", "program"):
         context.path(name).mkdir()
-    for number in range(200):
+    for number in range(60):
         (context.path("library") / f"m{number}.js").write_text("module.exports = 1;\n" * 100)
     context.path("library/package.json").write_text('{"name": "library", "version": "1.0.0"}')
     context.path("program/package.json").write_text('{"name": "program", "version": "1.0.0"}')
@@ -126,7 +126,7 @@ def test_package_install(context):
     (tree / "DEBIAN").mkdir(parents=True)
     (tree / "DEBIAN" / "control").write_text("Package: planted\nVersion: 1\nArchitecture: all\nMaintainer: n <e@x>\n"
                                              "Description: planted\n")
-    (tree / "data").write_text(" ".join(str(context.random.randrange(10000)) for _ in range(3_000_000)))
+    (tree / "data").write_text(" ".join(str(context.random.randrange(10000)) for _ in range(1_000_000)))
     run("dpkg-deb", "--build", "--root-owner-group", "-Zxz", "-z1", tree, context.path("planted.deb"))
     for name in ("var/lib/dpkg/updates", "var/lib/dpkg/info", "var/lib/dpkg/triggers"):
         (root / name).mkdir(parents=True)
