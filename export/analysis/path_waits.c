@@ -15,19 +15,21 @@ typedef struct Charger {
 	PathWaits waits;
 } Charger;
 
-static void charge(Charger *charger, uint32_t thread, uint32_t interval, uint64_t ns)
+static void charge(Charger *charger, uint32_t thread, uint32_t interval, uint64_t ns,
+		   uint64_t other_ns)
 {
 	uint64_t key = (uint64_t)thread << 32 | interval;
 	uint32_t number = map_get(&charger->index, key);
 
-	if (ns == 0)
+	if (ns + other_ns == 0)
 		return;
 	if (number == MAP_NONE) {
 		number = charger->waits.count;
 		map_set(&charger->index, key, number);
-		*vec_push(&charger->waits) = (PathWait){thread, interval, 0};
+		*vec_push(&charger->waits) = (PathWait){thread, interval, 0, 0};
 	}
 	charger->waits.items[number].ns += ns;
+	charger->waits.items[number].other_ns += other_ns;
 }
 
 /* Returns the index of the interval of a thread that contains ns; SIZE_MAX: there is none. */
@@ -60,7 +62,7 @@ static uint64_t charge_sleepers(Charger *charger, uint64_t from_ns, uint64_t to_
 
 		if (begin_ns >= to_ns)
 			continue;
-		charge(charger, sleeper->thread, sleeper->interval, to_ns - begin_ns);
+		charge(charger, sleeper->thread, sleeper->interval, to_ns - begin_ns, 0);
 		to_ns = begin_ns;
 	}
 	return to_ns - from_ns;
@@ -93,12 +95,12 @@ static void charge_interval(Charger *charger, size_t i)
 	if (interval->state == STATE_BLOCKED && interval->reason != REASON_ON_DEVICE)
 		wait = interval_at(thread, interval->start_ns);
 	if (wait != SIZE_MAX && waits_for_named(timeline, thread, wait)) {
-		charge(charger, owner, wait, end_ns - interval->start_ns);
+		charge(charger, owner, wait, end_ns - interval->start_ns, 0);
 		return;
 	}
 	left_ns = charge_sleepers(charger, interval->start_ns, end_ns);
 	if (wait != SIZE_MAX)
-		charge(charger, owner, wait, left_ns);
+		charge(charger, owner, wait, left_ns, end_ns - interval->start_ns - left_ns);
 }
 
 /* What began to sleep after ns does not delay what was before. */

@@ -18,14 +18,15 @@
 typedef struct PathWait {
 	uint32_t thread;   /* Timeline::threads */
 	uint32_t interval; /* Thread::intervals: blocked */
-	uint64_t ns;
+	uint64_t ns;	   /* of the path, charged to this wait */
+	uint64_t other_ns; /* of the path, in this wait but charged to another one */
 } PathWait;
 
 typedef VEC(PathWait) PathWaits;
 
 /*
- * Returns the waits that a part of the path is charged to, each once, in no order; empty if there
- * is no path. The caller frees them with vec_free(). To be called after analysis_run().
+ * Returns the waits that a part of the path is charged to or lies in, each once, in no order; empty
+ * if there is no path. The caller frees them with vec_free(). To be called after analysis_run().
  */
 PathWaits path_waits_find(const Timeline *timeline);
 

@@ -93,14 +93,17 @@ static void print_group(const Table *table, const Report *report, WaitGroup *gro
 		page_table_detail(table, detail);
 }
 
-/* Adds the parts of the critical path to the groups whose waits account for them. */
+/*
+ * Adds the parts of the critical path to the groups of the waits that it lies in, and of those that
+ * it followed to another thread.
+ */
 static void charge_path(WaitGroups *groups, const Timeline *timeline)
 {
 	PathWaits waits = path_waits_find(timeline);
 
 	for (size_t i = 0; i < waits.count; i++)
 		wait_groups_charge(groups, timeline, waits.items[i].thread, waits.items[i].interval,
-				   waits.items[i].ns);
+				   waits.items[i].ns + waits.items[i].other_ns);
 	vec_free(&waits);
 }
 

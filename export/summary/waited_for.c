@@ -103,7 +103,7 @@ static PathWaits waits_of_threads(const Timeline *timeline)
 			    !waited_for_counts(timeline, interval))
 				continue;
 			*vec_push(&waits) =
-				(PathWait){t, i, interval_end(thread, i) - interval->start_ns};
+				(PathWait){t, i, interval_end(thread, i) - interval->start_ns, 0};
 		}
 	}
 	return waits;
@@ -126,7 +126,8 @@ WaitedFor waited_for_find(const Timeline *timeline, const char *but)
 	Things things = {};
 
 	for (size_t i = 0; i < waits.count; i++)
-		add_thing(&things, timeline, &waits.items[i]);
+		if (waits.items[i].ns > 0)
+			add_thing(&things, timeline, &waits.items[i]);
 	for (size_t i = 0; i < things.list.count; i++) {
 		const Thing *thing = &things.list.items[i];
 

@@ -8,17 +8,32 @@
 
 #define S 0x1 /* TASK_INTERRUPTIBLE */
 
+/* Returns the sum of what the path has of the waits of a thread. */
+static PathWait sum_of(const Scenario *s, uint32_t tid)
+{
+	PathWaits waits = path_waits_find(s->timeline);
+	PathWait sum = {};
+
+	for (size_t i = 0; i < waits.count; i++) {
+		if (s->timeline->threads.items[waits.items[i].thread].tid != tid)
+			continue;
+		sum.ns += waits.items[i].ns;
+		sum.other_ns += waits.items[i].other_ns;
+	}
+	vec_free(&waits);
+	return sum;
+}
+
 /* Returns how many ms of the path are charged to the waits of a thread. */
 static uint64_t charged_ms(const Scenario *s, uint32_t tid)
 {
-	PathWaits waits = path_waits_find(s->timeline);
-	uint64_t ns = 0;
+	return sum_of(s, tid).ns / NSEC_PER_MSEC;
+}
 
-	for (size_t i = 0; i < waits.count; i++)
-		if (s->timeline->threads.items[waits.items[i].thread].tid == tid)
-			ns += waits.items[i].ns;
-	vec_free(&waits);
-	return ns / NSEC_PER_MSEC;
+/* Returns how many ms of the path lie in the waits of a thread, but are charged to others. */
+static uint64_t other_ms(const Scenario *s, uint32_t tid)
+{
+	return sum_of(s, tid).other_ns / NSEC_PER_MSEC;
 }
 
 static void find_path(Scenario *s)
@@ -82,6 +97,8 @@ static void test_sleep_below_a_wait(void **state)
 	find_path(&s);
 	assert_int_equal(charged_ms(&s, 20), 8);
 	assert_int_equal(charged_ms(&s, 21), 0);
+	assert_int_equal(other_ms(&s, 21), 3);
+	assert_int_equal(other_ms(&s, 20), 0);
 	scenario_free(&s);
 }
 
@@ -97,6 +114,7 @@ static void test_own_sleep(void **state)
 	in(at(&s, 8), 20, 0);
 	find_path(&s);
 	assert_int_equal(charged_ms(&s, 20), 5);
+	assert_int_equal(other_ms(&s, 20), 0);
 	scenario_free(&s);
 }
 
