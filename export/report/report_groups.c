@@ -142,14 +142,15 @@ static void print_list(const Report *report, WaitGroups *groups, const char *tit
 		if (shown < report->rows) {
 			print_group(&table, report, group);
 			shown++;
-		} else {
+		} else if (!report->brief) {
 			wait_group_add(&others, group);
 			left++;
 		}
 	}
-	if (left > 0 && !report->brief) {
+	if (left > 0) {
 		_cleanup_free_ char *text = text_others(left, /* files= */ false);
 
+		wait_group_sort_threads(&others);
 		print_line(&table, &others.waits, others.path_ns, others.threads.count, text);
 	}
 	distribution_free(&others.waits);

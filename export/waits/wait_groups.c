@@ -218,8 +218,12 @@ void wait_group_add(WaitGroup *group, const WaitGroup *from)
 	group->delay_ns += from->delay_ns;
 	group->path_ns += from->path_ns;
 	vec_append(&group->threads, from->threads.items, from->threads.count);
-	wait_groups_sort_threads(&group->threads);
 	group->objects += from->objects;
+}
+
+void wait_group_sort_threads(WaitGroup *group)
+{
+	wait_groups_sort_threads(&group->threads);
 }
 
 /* ---- groups that differ only by their objects ---------------------------------------------- */
@@ -272,6 +276,9 @@ void wait_groups_merge_objects(WaitGroups *groups, size_t most)
 		groups->list.items[kept++] = *group;
 	}
 	groups->list.count = kept;
+	for (size_t i = 0; i < kept; i++)
+		if (groups->list.items[i].objects > 1)
+			wait_group_sort_threads(&groups->list.items[i]);
 	map_free(&counts);
 	map_free(&merged);
 	if (kept > 1)

@@ -55,8 +55,12 @@ void wait_groups_free(WaitGroups *groups);
  */
 void wait_groups_merge_objects(WaitGroups *groups, size_t most);
 
-/* Adds the waits and threads of `from`, which does not change. */
+/*
+ * Adds the waits and threads of `from`, which does not change. When all are added,
+ * wait_group_sort_threads() makes each thread be there once.
+ */
 void wait_group_add(WaitGroup *group, const WaitGroup *from);
+void wait_group_sort_threads(WaitGroup *group);
 
 typedef void (*FunctionVisitor)(void *user, FunctionWaits *waits);
 
