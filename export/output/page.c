@@ -73,16 +73,22 @@ static int width_of(int fd)
 	return columns == 0 ? 0 : MIN(MAX(columns, PAGE_MIN_WIDTH), PAGE_MAX_WIDTH);
 }
 
+bool page_is_dumb(void)
+{
+	const char *terminal = getenv("TERM");
+
+	return !terminal || !*terminal || !strcmp(terminal, "dumb");
+}
+
 void page_init(Page *page, FILE *file)
 {
-	const char *terminal = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+	const char *no_colour = getenv("NO_COLOR");
 	int fd = fileno(file);
 
 	*page = (Page){
 		.file = file,
 		.width = width_of(fd),
-		.colour = isatty(fd) && terminal && *terminal && strcmp(terminal, "dumb") != 0 &&
-			  !(no_colour && *no_colour),
+		.colour = isatty(fd) && !page_is_dumb() && !(no_colour && *no_colour),
 		.ascii = !locale_is_utf8(),
 	};
 }

@@ -25,6 +25,9 @@ typedef struct Page {
 	bool ascii;
 } Page;
 
+/* Returns whether $TERM names no terminal, or one without a cursor. */
+bool page_is_dumb(void);
+
 /*
  * Sets the page up for a file: width from COLUMNS, else of the file's terminal, in the limits
  * above; colour if it is a terminal, TERM is not "dumb" and NO_COLOR is not set.

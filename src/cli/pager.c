@@ -54,7 +54,9 @@ static bool is_there(const char *command)
 
 void pager_start(Pager *pager, Page *page)
 {
-	const char *command = isatty(fileno(page->file)) ? pager_command() : NULL;
+	/* On a dumb terminal less asks for a key first. */
+	bool is_screen = isatty(fileno(page->file)) && !page_is_dumb();
+	const char *command = is_screen ? pager_command() : NULL;
 	int ends[2];
 
 	if (!command || !is_there(command) || pipe(ends))
@@ -73,6 +75,9 @@ void pager_start(Pager *pager, Page *page)
 	}
 	/* The user may leave the pager before it has read all. */
 	signal(SIGPIPE, SIG_IGN);
+	/* Ctrl-C is for the pager, which has the terminal until the user leaves it. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
 	page->file = pager->file;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pager.h - shows long text in a pager, as git does: only if standard output is a terminal, with
- * the first of $WALLPROF_PAGER, $PAGER and less that is there; "" and "cat" mean none. less gets
- * LESS=FRX, unless the user has set LESS: a text that fits the screen is printed as it is.
+ * pager.h - shows long text in a pager, as git does: only if standard output is a terminal that is
+ * not dumb, with the first of $WALLPROF_PAGER, $PAGER and less that is there; "" and "cat" mean
+ * none. less gets LESS=FRX, unless the user has set LESS: a text that fits the screen is printed as
+ * it is.
  */
 #ifndef WALLPROF_PAGER_H
 #define WALLPROF_PAGER_H

@@ -190,6 +190,8 @@ def test_pager(context):
     check(lines(PAGER="echo $LESS; cat >/dev/null") == ["FRX"], "LESS is not set")
     check(lines(PAGER="echo $LESS; cat >/dev/null", LESS="Q") == ["Q"], "the user's LESS is not kept")
     check(lines(PAGER="true") == [], "a pager that reads nothing")
+    check(not any(line.startswith("paged: ") for line in lines(PAGER=paged, TERM="dumb")), "a dumb terminal has a pager")
+    check(lines(PAGER="kill -INT $PPID; cat >/dev/null; echo alive") == ["alive"], "Ctrl-C ends more than the pager's text")
     check("paged: " not in on_terminal(context, "--no-pager", capture, PAGER=paged), "--no-pager has a pager")
     check("paged: " not in report(context, capture, PAGER=paged, WALLPROF_PAGER=paged).stdout, "a pager in a pipe")
 
