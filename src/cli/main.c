@@ -214,15 +214,19 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 	return 0;
 }
 
-/* A command that does not exist may be one of wallprof's. */
+/* A command that does not exist may be one of wallprof's, and "help" is one of them. */
 static void suggest_verb(const Options *options, const RecordResult *result)
 {
-	const char *close = result->command_status == 127
-				    ? options_verb_close_to(options->record.command[0])
-				    : NULL;
+	char *const *command = options->record.command;
+	const char *close;
+	bool help;
 
+	if (result->command_status != 127)
+		return;
+	help = !strcmp(command[0], "help") && command[1];
+	close = options_verb_close_to(command[help]);
 	if (close)
-		log_info("did you mean `wallprof %s`?", close);
+		log_info("did you mean `wallprof %s%s`?", help ? "help " : "", close);
 }
 
 static int profile(const Options *options, const Invoker *invoker)

@@ -69,6 +69,7 @@ def test_suggestions(context):
                                      (["--ke", "--", "true"], 125, "'--ke' is ambiguous"),
                                      (["-Q", "--", "true"], 125, "unknown option '-Q'"),
                                      (["exprot", "c"], 127, "did you mean `wallprof export`?"),
+                                     (["help", "reprot"], 127, "did you mean `wallprof help report`?"),
                                      (["report", "a", "b"], 125, "usage: wallprof report [OPTIONS] [CAPTURE|PROFILE]")):
         done = run(context, *arguments)
         check(done.returncode == status and words in done.stderr, f"{arguments}: {done.stderr!r}, not {words!r}")
