@@ -178,7 +178,9 @@ static int compare_parts(const void *a, const void *b)
 
 	if (x->ns != y->ns)
 		return x->ns > y->ns ? -1 : 1;
-	return (x->who > y->who) - (x->who < y->who);
+	if (x->who != y->who)
+		return x->who > y->who ? 1 : -1;
+	return (x->reason > y->reason) - (x->reason < y->reason);
 }
 
 static void free_part(Part *part)

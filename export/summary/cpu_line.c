@@ -60,7 +60,7 @@ static char *wanted_text(const Timeline *timeline, uint64_t runnable_ns)
 {
 	size_t most;
 
-	if (runnable_ns < REMARK_SHARE * (timeline->end_ns - timeline->start_ns))
+	if (runnable_ns <= REMARK_SHARE * (timeline->end_ns - timeline->start_ns))
 		return xstrdup("");
 	most = most_wanted(timeline);
 	return xasprintf("up to %zu thread%s wanted one, and waited %s", most, most == 1 ? "" : "s",

@@ -25,7 +25,6 @@ static const struct {
 	{"waker-stacks", "off"},
 	{"json-summary", ":files .json"},
 	{"state", "running runnable blocked unknown"},
-	{"section", ":sections"},
 	{"viewer", ":folders"},
 	{"section", ":sections"},
 	{"unwind", ":pids :files"},
