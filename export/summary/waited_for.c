@@ -59,8 +59,10 @@ static char *thing_name(const Timeline *timeline, const Thread *thread, size_t i
 
 	if (object != OBJECT_NONE && !short_names_exists(&timeline->objects.list.items[object]))
 		object = OBJECT_NONE;
+	if (object == OBJECT_NONE && waker)
+		return xasprintf(category == CATEGORY_LOCK ? "a lock, held by %s" : "%s", waker);
 	if (object == OBJECT_NONE)
-		return waker ? xstrdup(waker) : NULL;
+		return NULL;
 	name = short_names_object(&timeline->objects.list.items[object]);
 	if (!waker)
 		return xstrdup(name);
