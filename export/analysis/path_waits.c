@@ -10,7 +10,8 @@ typedef struct Sleeper {
 
 typedef struct Charger {
 	const Timeline *timeline;
-	VEC(Sleeper) sleepers; /* the innermost last */
+	VEC(Sleeper) sleepers; /* the innermost last; each thread once */
+	bool *sleeps;	       /* Timeline::threads -> whether it is one of them */
 	Map index;	       /* (thread, interval) -> waits */
 	PathWaits waits;
 } Charger;
@@ -103,26 +104,35 @@ static void charge_interval(Charger *charger, size_t i)
 		charge(charger, owner, wait, left_ns, end_ns - interval->start_ns - left_ns);
 }
 
-/* What began to sleep after ns does not delay what was before. */
+/*
+ * What began to sleep after ns does not delay what was before. Those that are not the innermost are
+ * left: charge_sleepers() passes over them.
+ */
 static void drop_later(Charger *charger, uint64_t ns)
 {
-	size_t kept = 0;
+	while (charger->sleepers.count > 0) {
+		const Sleeper *last = &charger->sleepers.items[charger->sleepers.count - 1];
 
-	for (size_t i = 0; i < charger->sleepers.count; i++)
-		if (charger->sleepers.items[i].start_ns < ns)
-			charger->sleepers.items[kept++] = charger->sleepers.items[i];
-	charger->sleepers.count = kept;
+		if (last->start_ns < ns)
+			return;
+		charger->sleeps[last->thread] = false;
+		charger->sleepers.count--;
+	}
 }
 
 /* The path goes on at a thread: what that thread slept for later did not delay it. */
 static void drop_sleeper(Charger *charger, uint32_t thread)
 {
-	size_t kept = 0;
+	Sleeper *items = charger->sleepers.items;
+	size_t i = charger->sleepers.count;
 
-	for (size_t i = 0; i < charger->sleepers.count; i++)
-		if (charger->sleepers.items[i].thread != thread)
-			charger->sleepers.items[kept++] = charger->sleepers.items[i];
-	charger->sleepers.count = kept;
+	if (!charger->sleeps[thread])
+		return;
+	while (items[--i].thread != thread)
+		;
+	charger->sleeps[thread] = false;
+	charger->sleepers.count--;
+	memmove(&items[i], &items[i + 1], (charger->sleepers.count - i) * sizeof(*items));
 }
 
 /* The path came to a thread at ns, where its sleep ended, unless it was created then. */
@@ -139,13 +149,16 @@ static void add_sleeper(Charger *charger, uint32_t thread, uint64_t ns)
 	    category_is_idle(reason_info[wait_reason(wait)].category))
 		return;
 	*vec_push(&charger->sleepers) = (Sleeper){thread, next, wait->start_ns};
+	charger->sleeps[thread] = true;
 }
 
 PathWaits path_waits_find(const Timeline *timeline)
 {
 	const Thread *track = &timeline->path.track;
 	Charger charger = {.timeline = timeline};
+	_cleanup_free_ bool *sleeps = xcalloc(timeline->threads.count + 1, sizeof(*sleeps));
 
+	charger.sleeps = sleeps;
 	for (size_t i = track->intervals.count; i-- > 0;) {
 		charge_interval(&charger, i);
 		drop_later(&charger, track->intervals.items[i].start_ns);
