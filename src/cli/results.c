@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #define CAPTURE_SUFFIX ".capture"
+#define OLD_SUFFIX     ".old" /* of both files of the recording before (atomic_file.h) */
 
 /* The names of profiles, the default first. */
 static const char *const profile_suffixes[] = {
@@ -34,7 +35,11 @@ static size_t stem_of(const char *profile)
 
 char *results_capture_name(const char *profile)
 {
-	return xasprintf("%.*s" CAPTURE_SUFFIX, (int)stem_of(profile), profile);
+	const char *old = ends_with(profile, OLD_SUFFIX) ? OLD_SUFFIX : "";
+	_cleanup_free_ char *name =
+		xasprintf("%.*s", (int)(strlen(profile) - strlen(old)), profile);
+
+	return xasprintf("%.*s" CAPTURE_SUFFIX "%s", (int)stem_of(name), name, old);
 }
 
 static size_t stem_of_capture(const char *capture)
@@ -67,14 +72,17 @@ static bool is_newer(const char *path, struct timespec *newest)
  */
 static char *profile_beside(const char *capture)
 {
+	bool old = ends_with(capture, CAPTURE_SUFFIX OLD_SUFFIX);
+	size_t stem = old ? strlen(capture) - strlen(CAPTURE_SUFFIX OLD_SUFFIX)
+			  : stem_of_capture(capture);
 	struct timespec newest = {};
 	char *found = NULL;
 
 	is_newer(capture, &newest);
 	newest.tv_nsec--;
 	for (size_t i = 0; i < ARRAY_LEN(profile_suffixes); i++) {
-		char *path = xasprintf("%.*s%s", (int)stem_of_capture(capture), capture,
-				       profile_suffixes[i]);
+		char *path = xasprintf("%.*s%s%s", (int)stem, capture, profile_suffixes[i],
+				       old ? OLD_SUFFIX : "");
 
 		if (!is_newer(path, &newest)) {
 			free(path);

@@ -8,7 +8,7 @@
 
 /*
  * Returns the name of the capture of a profile: without ".json" and what follows, and with
- * ".capture". The caller frees it.
+ * ".capture"; of "prof.json.gz.old" it is "prof.capture.old". The caller frees it.
  */
 char *results_capture_name(const char *profile);
 

@@ -56,6 +56,11 @@ def test_either_file(context):
     check_taken(context, "first.json.gz", f"{profile}.capture")  # the name that earlier versions gave
     context.wallprof("report", context.path("third.json.gz.capture"), status=1)
     expect_failure(lambda: check_taken(context, "first.json.gz", trace))
+    for path in (profile, capture_of(profile)):
+        path.rename(f"{path}.old")
+    for path in (profile, capture_of(profile)):
+        check_taken(context, "first.json.gz", f"{path}.old")
+        check(opened_name(context, f"{path}.old") == "first.json.gz.old", f"of {path}.old another one is opened")
 
 
 def test_last_one(context):
