@@ -307,7 +307,10 @@ static void print_answer(const Report *report)
 	page_paragraph(page, REPORT_INDENT, title);
 	if (!answer.is_path && answer.parts.count > 0)
 		page_line(page,
-			  "what all threads did, %s without idle waits:", DURATION(answer.all_ns));
+			  report->timeline->whole_system
+				  ? "what all threads had of CPUs, disks and locks, %s:"
+				  : "what all threads did, %s without idle waits:",
+			  DURATION(answer.all_ns));
 	for (size_t i = 0; i < answer.parts.count; i++) {
 		if (report->brief && (answer_is_small(&answer, i) || lines >= ANSWER_LINES))
 			break;
