@@ -33,12 +33,16 @@ const char *report_section_name(size_t i);
 void report_print(const Page *page, const Timeline *timeline, Frames *frames,
 		  const ReportSelection *selection);
 
-/* Prints the critical path alone. */
-void report_print_path(const Page *page, const Timeline *timeline, Frames *frames);
+/* Prints the critical path alone; of the selection only `top` counts. */
+void report_print_path(const Page *page, const Timeline *timeline, Frames *frames,
+		       const ReportSelection *selection);
 
-/* Prints the waits below functions of that name; returns whether there are any. */
+/*
+ * Prints the waits below functions of that name; returns whether there are any. Of the selection
+ * only `top` counts.
+ */
 bool report_print_function(const Page *page, const Timeline *timeline, Frames *frames,
-			   const char *name);
+			   const char *name, const ReportSelection *selection);
 
 #define REPORT_FORMAT 2 /* raised when a member changes its meaning or is removed */
 

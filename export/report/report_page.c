@@ -511,7 +511,7 @@ typedef struct ReportParts {
 } ReportParts;
 
 static Report report_begin(ReportParts *parts, const Page *page, const Timeline *timeline,
-			   Frames *frames)
+			   Frames *frames, const ReportSelection *selection)
 {
 	report_places_init(&parts->places, timeline, frames);
 	report_places_add_all(&parts->places);
@@ -522,7 +522,7 @@ static Report report_begin(ReportParts *parts, const Page *page, const Timeline 
 		.timeline = timeline,
 		.frames = frames,
 		.places = &parts->places,
-		.rows = SIZE_MAX,
+		.rows = selection->top ? selection->top : SIZE_MAX,
 		.max_rank = INT_MAX,
 		.thread_order = parts->order.threads,
 		.process_order = parts->order.processes,
@@ -539,10 +539,8 @@ void report_print(const Page *page, const Timeline *timeline, Frames *frames,
 		  const ReportSelection *selection)
 {
 	ReportParts parts;
-	Report report = report_begin(&parts, page, timeline, frames);
+	Report report = report_begin(&parts, page, timeline, frames, selection);
 
-	if (selection->top)
-		report.rows = selection->top;
 	if (selection->timeline != THREAD_NONE)
 		report_timeline_print(&report, selection->timeline);
 	else if (selection->section)
@@ -554,20 +552,21 @@ void report_print(const Page *page, const Timeline *timeline, Frames *frames,
 	report_end(&parts);
 }
 
-void report_print_path(const Page *page, const Timeline *timeline, Frames *frames)
+void report_print_path(const Page *page, const Timeline *timeline, Frames *frames,
+		       const ReportSelection *selection)
 {
 	ReportParts parts;
-	Report report = report_begin(&parts, page, timeline, frames);
+	Report report = report_begin(&parts, page, timeline, frames, selection);
 
 	report_path_print(&report);
 	report_end(&parts);
 }
 
 bool report_print_function(const Page *page, const Timeline *timeline, Frames *frames,
-			   const char *name)
+			   const char *name, const ReportSelection *selection)
 {
 	ReportParts parts;
-	Report report = report_begin(&parts, page, timeline, frames);
+	Report report = report_begin(&parts, page, timeline, frames, selection);
 	bool found = report_function_print(&report, name);
 
 	report_end(&parts);

@@ -70,14 +70,14 @@ static int print_text(const Page *page, const Loaded *loaded, const ReportOption
 		      const ReportSelection *selection)
 {
 	if (options->function) {
-		if (report_print_function(page, loaded->timeline, loaded->frames,
-					  options->function))
+		if (report_print_function(page, loaded->timeline, loaded->frames, options->function,
+					  selection))
 			return 0;
 		log_error("no waits under a function named %s", options->function);
 		return -ENOENT;
 	}
 	if (options->critical_path)
-		report_print_path(page, loaded->timeline, loaded->frames);
+		report_print_path(page, loaded->timeline, loaded->frames, selection);
 	else
 		report_print(page, loaded->timeline, loaded->frames, selection);
 	return 0;

@@ -20,7 +20,7 @@ static void print_reports(FILE *file, const Timeline *timeline, Frames *frames)
 
 	report_print(&page, timeline, frames, &whole);
 	report_print(&page, timeline, frames, &first_page);
-	report_print_path(&page, timeline, frames);
+	report_print_path(&page, timeline, frames, &first_page);
 	if (timeline->threads.count > 0)
 		report_print(&page, timeline, frames, &events);
 }

@@ -127,6 +127,11 @@ def test_top(context):
     for count in (1, 3):
         rows = report(context, "--section", "threads", "--top", count, capture).stdout.splitlines()
         check(len(rows) == 1 + count, f"--top {count}: {len(rows)} lines")
+    two = context.path("two.capture")
+    context.wallprof("record", "-q", "-o", two, "--", "sh", "-c", "sleep 0.02; env sleep 0.02; :")
+    for words in (("--critical-path",), ("--function", "main")):
+        every, first = (report(context, *words, *top, two).stdout.splitlines() for top in ((), ("--top", 1)))
+        check(len(first) < len(every), f"{words} has {len(first)} lines with --top 1, {len(every)} without")
     for words, hint in ((("--section", "wait"), "did you mean waits?"), (("--section", "x"), "expected one of path"),
                         (("--top", "0"), "expected a number"), (("--timeline", "x"), "expected a thread ID"),
                         (("--limit", "x"), "expected a size"), (("--limit", "16K"), "--json"),
