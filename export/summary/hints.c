@@ -185,12 +185,6 @@ static void count_stack(Hints *hints, uint32_t thread, uint32_t stack, uint64_t 
 
 /* ---- all stacks ------------------------------------------------------------------ */
 
-static uint64_t end_of(const Thread *thread, size_t i)
-{
-	return i + 1 < thread->intervals.count ? thread->intervals.items[i + 1].start_ns
-					       : thread->end_ns;
-}
-
 /* The index is one of timeline_track(). */
 static void count_track(Hints *hints, uint32_t index)
 {
@@ -200,7 +194,7 @@ static void count_track(Hints *hints, uint32_t index)
 
 	for (size_t i = 0; i < track->intervals.count; i++) {
 		const Interval *interval = &track->intervals.items[i];
-		uint64_t ns = end_of(track, i) - interval->start_ns;
+		uint64_t ns = interval_end(track, i) - interval->start_ns;
 
 		if (interval->state == STATE_RUNNING)
 			running_ns += ns;
