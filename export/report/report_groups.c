@@ -7,6 +7,7 @@
 #include "text.h"
 #include "wait_fields.h"
 #include "wait_groups.h"
+#include "waited_for.h"
 
 #define OBJECTS_APART	3 /* per stack; more objects are merged into one line */
 #define FUNCTIONS_SHOWN 30
@@ -136,7 +137,8 @@ static void print_list(const Report *report, WaitGroups *groups, const char *tit
 	for (size_t i = 0; i < groups->list.count; i++) {
 		WaitGroup *group = &groups->list.items[i];
 
-		if (unexplained && !reason_unexplained(group->reason))
+		if ((unexplained && !reason_unexplained(group->reason)) ||
+		    (report->brief && !waited_for_reason_counts(report->timeline, group->reason)))
 			continue;
 		page_table_head(&table, title);
 		if (shown < report->rows) {

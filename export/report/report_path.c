@@ -92,16 +92,14 @@ static char *none_text(const Timeline *timeline)
 			text_printable(thread_label(timeline, &timeline->threads.items[path->end]));
 
 		why = xasprintf(
-			"not shown: %.1f %% of it is %s (%u) in %s until an event from outside "
-			"wakes it",
+			"%.1f %% of it is %s (%u) in %s until an event from outside wakes it",
 			100 * path->hidden_share, end, timeline->threads.items[path->end].ns_tid,
 			reason_info[path->hidden].leaf);
 	} else {
-		why = xstrdup(path->track.name ? "none: no events of the thread were recorded"
-			      : timeline->whole_system
-				      ? "none: it is not computed for a whole system"
-			      : has_ended_process(timeline) ? "none: only child processes ended"
-							    : "none: no process ended");
+		why = xstrdup(path->track.name	       ? "no events of the thread were recorded"
+			      : timeline->whole_system ? "it is not computed for a whole system"
+			      : has_ended_process(timeline) ? "only child processes ended"
+							    : "no process ended");
 	}
 	if (!busiest)
 		return xstrdup(why);
@@ -126,7 +124,10 @@ char *report_path_title(const Timeline *timeline)
 	if (timeline->path.track.intervals.count == 0) {
 		_cleanup_free_ char *none = none_text(timeline);
 
-		return xasprintf("critical path: %s", none);
+		return xasprintf("%s: %s",
+				 timeline->path.hidden ? "the critical path is not shown"
+						       : "no critical path",
+				 none);
 	}
 	end = &timeline->threads.items[timeline->path.end];
 	name = text_printable(thread_label(timeline, end));

@@ -226,6 +226,8 @@ char *accounts_loss_text(const Timeline *timeline)
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
 
+	if (!stream)
+		return NULL;
 	any = print_lost_kinds(stream, timeline, accounts_is_part(timeline) ? PART_SHOWN : PART_ALL,
 			       "events lost: ");
 	if (!timeline->complete) {

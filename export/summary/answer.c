@@ -28,7 +28,7 @@ static uint32_t who_is(Maker *maker, const Thread *thread)
 	return who;
 }
 
-static Part *part_of(Maker *maker, const Thread *thread, enum reason reason)
+static Portion *part_of(Maker *maker, const Thread *thread, enum reason reason)
 {
 	uint32_t who = who_is(maker, thread);
 	uint64_t key = (uint64_t)who << 32 | reason;
@@ -37,7 +37,7 @@ static Part *part_of(Maker *maker, const Thread *thread, enum reason reason)
 	if (number == MAP_NONE) {
 		number = maker->parts.count;
 		map_set(&maker->index, key, number);
-		*vec_push(&maker->parts) = (Part){.who = who, .reason = reason};
+		*vec_push(&maker->parts) = (Portion){.who = who, .reason = reason};
 	}
 	return &maker->parts.items[number];
 }
@@ -51,7 +51,7 @@ static bool map_add(Map *map, uint64_t key)
 	return true;
 }
 
-static void add_thread(Part *part, const Timeline *timeline, const Thread *thread)
+static void add_thread(Portion *part, const Timeline *timeline, const Thread *thread)
 {
 	uint32_t number = thread - timeline->threads.items;
 
@@ -61,7 +61,7 @@ static void add_thread(Part *part, const Timeline *timeline, const Thread *threa
 	part->processes += map_add(&part->process_index, thread->process);
 }
 
-static void add_evidence(Part *part, const StackRef *ref, bool is_tick, uint64_t ns)
+static void add_evidence(Portion *part, const StackRef *ref, bool is_tick, uint64_t ns)
 {
 	uint64_t key = hash_mix(hash_mix(ref->user_stack, ref->kernel_stack),
 				(uint64_t)ref->ns_tgid << 1 | is_tick);
@@ -79,7 +79,7 @@ static void add_evidence(Part *part, const StackRef *ref, bool is_tick, uint64_t
 	(is_tick ? part->ticks.items : part->switch_outs.items)[number].ns += ns;
 }
 
-static void add_object(Part *part, const Timeline *timeline, uint32_t object, uint64_t ns)
+static void add_object(Portion *part, const Timeline *timeline, uint32_t object, uint64_t ns)
 {
 	uint32_t number;
 
@@ -95,7 +95,7 @@ static void add_object(Part *part, const Timeline *timeline, uint32_t object, ui
 }
 
 /* Adds the ticks of a running interval, or else the stack that it ended with. */
-static void add_running(Part *part, const Timeline *timeline, const Thread *track, size_t i,
+static void add_running(Portion *part, const Timeline *timeline, const Thread *track, size_t i,
 			size_t first_tick, size_t end_tick)
 {
 	uint64_t ns = interval_end(track, i) - track->intervals.items[i].start_ns;
@@ -133,7 +133,7 @@ static uint32_t object_of(const Timeline *timeline, const Thread *track, size_t 
 	return wait_object(timeline, owner, next - 1);
 }
 
-static void add_wait(Part *part, const Timeline *timeline, const Thread *track, size_t i)
+static void add_wait(Portion *part, const Timeline *timeline, const Thread *track, size_t i)
 {
 	uint64_t ns = interval_end(track, i) - track->intervals.items[i].start_ns;
 	StackRef ref = wait_stack(timeline, track, i);
@@ -155,7 +155,7 @@ static void add_track(Maker *maker, const Thread *track)
 		enum reason reason = running ? REASON_NONE : wait_reason(interval);
 		const Thread *thread = interval_owner(timeline, track, i);
 		size_t first = tick;
-		Part *part;
+		Portion *part;
 
 		while (tick < track->ticks.count && track->ticks.items[tick].ns < end_ns)
 			tick++;
@@ -174,7 +174,7 @@ static void add_track(Maker *maker, const Thread *track)
 
 static int compare_parts(const void *a, const void *b)
 {
-	const Part *x = a, *y = b;
+	const Portion *x = a, *y = b;
 
 	if (x->ns != y->ns)
 		return x->ns > y->ns ? -1 : 1;
@@ -183,7 +183,7 @@ static int compare_parts(const void *a, const void *b)
 	return (x->reason > y->reason) - (x->reason < y->reason);
 }
 
-static void free_part(Part *part)
+static void free_part(Portion *part)
 {
 	map_free(&part->evidence_index);
 	map_free(&part->thread_index);
@@ -197,7 +197,7 @@ static void free_part(Part *part)
 /* ---- texts --------------------------------------------------------------------------------- */
 
 /* Returns " of /var/db.wal", " of 20 files" or "". The caller frees it. */
-static char *objects_text(const Maker *maker, const Part *part)
+static char *objects_text(const Maker *maker, const Portion *part)
 {
 	const ObjectTime *largest = NULL;
 	_cleanup_free_ char *name = NULL;
@@ -218,7 +218,7 @@ static char *objects_text(const Maker *maker, const Part *part)
 			 object->kind == OBJECT_FILE ? "files" : "objects");
 }
 
-static char *what_text(Maker *maker, const Part *part)
+static char *what_text(Maker *maker, const Portion *part)
 {
 	bool runnable = reason_info[part->reason].category == CATEGORY_RUNNABLE;
 	/* A thread waits for a CPU wherever it is. */
@@ -235,7 +235,7 @@ static char *what_text(Maker *maker, const Part *part)
 }
 
 /* One of several threads of a process is told from the others by its ID. */
-static char *who_text(const Maker *maker, const Part *part)
+static char *who_text(const Maker *maker, const Portion *part)
 {
 	const Timeline *timeline = maker->timeline;
 	const char *label = strings_get(&maker->labels, part->who);
@@ -262,10 +262,9 @@ static bool is_said(const Answer *answer, const WaitedFor *waited)
 	return !strncmp(what, leaf, strlen(leaf)) && strstr(what, waited->name);
 }
 
-static void find_waited_for(Answer *answer, const Timeline *timeline)
+/* said: the label of the first part. If that is a child, it is no news that it was waited for. */
+static void find_waited_for(Answer *answer, const Timeline *timeline, const char *said)
 {
-	/* If a child is the first part, it is no news that it was waited for. */
-	const char *said = answer->parts.count > 0 ? answer->parts.items[0].who : "";
 	WaitedFor waited = waited_for_find(timeline, said);
 
 	if (waited.name && waited.ns >= SMALL_PART * answer->all_ns && !is_said(answer, &waited)) {
@@ -311,9 +310,9 @@ Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 	for (size_t t = 0; !answer.is_path && t < timeline->threads.count; t++)
 		add_track(&maker, &timeline->threads.items[t]);
 	if (maker.parts.count > 1)
-		qsort(maker.parts.items, maker.parts.count, sizeof(Part), compare_parts);
+		qsort(maker.parts.items, maker.parts.count, sizeof(Portion), compare_parts);
 	for (size_t i = 0; i < maker.parts.count; i++) {
-		const Part *part = &maker.parts.items[i];
+		const Portion *part = &maker.parts.items[i];
 
 		answer.all_ns += part->ns;
 		if (i < most) {
@@ -324,7 +323,9 @@ Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 		answer.others++;
 		answer.others_ns += part->ns;
 	}
-	find_waited_for(&answer, timeline);
+	find_waited_for(&answer, timeline,
+			maker.parts.count > 0 ? strings_get(&maker.labels, maker.parts.items[0].who)
+					      : "");
 	for (size_t i = 0; i < maker.parts.count; i++)
 		free_part(&maker.parts.items[i]);
 	vec_free(&maker.parts);

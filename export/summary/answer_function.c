@@ -63,7 +63,7 @@ static void add_stack(Maker *maker, FunctionTimes *times, const Evidence *eviden
 	times->all_ns += evidence->ns;
 }
 
-static FunctionTimes function_times(Maker *maker, const Part *part)
+static FunctionTimes function_times(Maker *maker, const Portion *part)
 {
 	bool has_ticks = part->ticks.count > 0;
 	const Evidence *list = has_ticks ? part->ticks.items : part->switch_outs.items;
@@ -146,7 +146,7 @@ static size_t name_length(const char *name)
  * Returns the program's file, whose _start() most of the time is under (the dynamic loader has one,
  * too), or its name.
  */
-static const char *program_of(const Maker *maker, const Part *part, const FunctionTimes *times)
+static const char *program_of(const Maker *maker, const Portion *part, const FunctionTimes *times)
 {
 	const Thread *thread = &maker->timeline->threads.items[part->thread];
 	const FunctionTime *start = NULL;
@@ -167,7 +167,7 @@ static const char *program_of(const Maker *maker, const Part *part, const Functi
  * Returns a function's name without parameters; with its library, unless that is the program or the
  * C library.
  */
-static char *function_name(const Maker *maker, const Part *part, const FunctionTimes *times,
+static char *function_name(const Maker *maker, const Portion *part, const FunctionTimes *times,
 			   const FunctionTime *time)
 {
 	const char *program = program_of(maker, part, times);
@@ -194,7 +194,7 @@ static char *join_names(char *text, char *name)
 	return joined;
 }
 
-char *answer_function(Maker *maker, const Part *part)
+char *answer_function(Maker *maker, const Portion *part)
 {
 	FunctionTimes times = function_times(maker, part);
 	const FunctionTime *own = innermost(maker, &times, /* of_c_library= */ false, NULL);

@@ -24,7 +24,7 @@ typedef struct ObjectTime {
 	uint64_t ns;
 } ObjectTime;
 
-typedef struct Part {
+typedef struct Portion {
 	uint32_t who;	    /* Maker::labels */
 	enum reason reason; /* REASON_NONE: running */
 	uint64_t ns, count; /* count: of intervals */
@@ -35,7 +35,7 @@ typedef struct Part {
 	VEC(Evidence) switch_outs; /* used if no tick hit the part */
 	VEC(ObjectTime) objects;
 	Map thread_index, process_index, object_index;
-} Part;
+} Portion;
 
 typedef struct Maker {
 	const Timeline *timeline;
@@ -43,7 +43,7 @@ typedef struct Maker {
 	Functions functions;
 	Strings labels;
 	Map label_of; /* Timeline::threads -> labels */
-	VEC(Part) parts;
+	VEC(Portion) parts;
 	Map index; /* (who, reason) -> parts */
 } Maker;
 
@@ -53,6 +53,6 @@ typedef struct Maker {
  * it waited, the reason says the same, but a program has wrappers of its own, so it has two names.
  * If the innermost one has no name, the C library's says more. The caller frees it.
  */
-char *answer_function(Maker *maker, const Part *part);
+char *answer_function(Maker *maker, const Portion *part);
 
 #endif

@@ -42,7 +42,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static const char *program_of(const Process *process)
+static const char *file_of_program(const Process *process)
 {
 	const char *name = base_name(process->path);
 
@@ -141,7 +141,7 @@ static enum cause cause_of(const Seen *seen, const char *program)
 /* Returns the cause's index in found, plus 1; 0 = there is none. */
 static uint32_t find_cause(Hints *hints, const Process *process, uint32_t stack, uint64_t ns)
 {
-	const char *program = program_of(process), *subject;
+	const char *program = file_of_program(process), *subject;
 	const uint32_t *list;
 	size_t count = frames_resolve(hints->frames, hints->timeline, process->ns_tgid, ns, stack,
 				      STACK_NONE, false, &list);

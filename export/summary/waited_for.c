@@ -5,15 +5,24 @@
 #include "text.h"
 #include "wait_fields.h"
 
+bool waited_for_reason_counts(const Timeline *timeline, enum reason reason)
+{
+	enum category category = reason_info[reason].category;
+
+	if (category_is_idle(category))
+		return false;
+	return timeline->path.track.intervals.count > 0 || !timeline->whole_system ||
+	       category == CATEGORY_DISK || category == CATEGORY_FAULT || category == CATEGORY_LOCK;
+}
+
 bool waited_for_counts(const Timeline *timeline, const Interval *interval)
 {
-	enum category category = reason_info[wait_reason(interval)].category;
+	enum reason reason = wait_reason(interval);
 
-	if (timeline->path.track.intervals.count > 0)
-		return !category_is_idle(category);
-	if (interval->state != STATE_BLOCKED || !timeline->whole_system)
-		return interval->state != STATE_UNKNOWN && !category_is_idle(category);
-	return category == CATEGORY_DISK || category == CATEGORY_FAULT || category == CATEGORY_LOCK;
+	if (interval->state == STATE_BLOCKED)
+		return waited_for_reason_counts(timeline, reason);
+	return !category_is_idle(reason_info[reason].category) &&
+	       (interval->state != STATE_UNKNOWN || timeline->path.track.intervals.count > 0);
 }
 
 /* Waits of one kind for one thing. */

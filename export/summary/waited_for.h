@@ -23,6 +23,7 @@ WaitedFor waited_for_find(const Timeline *timeline, const char *but);
  * are asleep until another one has work for them, which is recorded itself: only waits for disks,
  * pages and locks count.
  */
+bool waited_for_reason_counts(const Timeline *timeline, enum reason reason); /* of a wait */
 bool waited_for_counts(const Timeline *timeline, const Interval *interval);
 
 /* Returns the words of a reason, "mutex wait". The caller frees them. */

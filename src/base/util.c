@@ -32,6 +32,13 @@ static bool is_plain(unsigned char c)
 	return c >= 0x80 || isalnum(c) || strchr("%+,-./:=@_", c);
 }
 
+bool text_ends_with(const char *text, const char *suffix)
+{
+	size_t length = strlen(text), suffix_length = strlen(suffix);
+
+	return length > suffix_length && !strcmp(text + length - suffix_length, suffix);
+}
+
 char *shell_word(const char *word)
 {
 	const char *c = word;

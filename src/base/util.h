@@ -57,6 +57,9 @@ const char *error_text(int error);
 /* Returns the word as it must be typed into a shell: quoted if necessary. The caller frees it. */
 char *shell_word(const char *word);
 
+/* Returns whether the text is longer than the suffix and ends with it. */
+bool text_ends_with(const char *text, const char *suffix);
+
 /* ---- remedies: texts that say how to resolve an error, as commands for a shell ---- */
 
 /*

@@ -23,6 +23,18 @@
 #define EXIT_WALLPROF_FAILED 125 /* the same as in env(1) and timeout(1) */
 #define EXIT_INTERRUPTED     130
 
+/* An older file is renamed to its name with ".old", which must not be a folder. */
+static int check_old(const char *path)
+{
+	_cleanup_free_ char *old = xasprintf("%s.old", path);
+	struct stat st;
+
+	if (lstat(old, &st) || !S_ISDIR(st.st_mode))
+		return 0;
+	log_error("writing %s failed: it is a folder; choose another place with -o", old);
+	return -EISDIR;
+}
+
 /* Checks the output before the recording, so that an hour of recording is not lost. */
 static int check_output(const char *path)
 {
@@ -100,6 +112,10 @@ static int check_outputs(const Options *options, const char *capture)
 
 	if (error)
 		return error;
+	if (!options_to_stdout(options) && options->verb == VERB_PROFILE)
+		error = check_old(options->output) || check_old(capture) ? -EISDIR : 0;
+	if (error)
+		return error;
 	error = options->export.json_summary ? check_output(options->export.json_summary) : 0;
 	return error ? error : check_distinct(options, capture);
 }
@@ -156,9 +172,9 @@ static int status_of_failure(RecordResult *result)
 static int record_only(const Options *options, const Invoker *invoker)
 {
 	RecordResult result;
-	int error = check_output(options->output);
+	int error;
 
-	if (error)
+	if (check_output(options->output) || check_old(options->output))
 		return EXIT_WALLPROF_FAILED;
 	error = recorder_run(&options->record, invoker, options->output, &result);
 	if (error && !result.started)

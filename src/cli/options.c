@@ -384,13 +384,6 @@ static bool parse_verb(int argc, char **argv, Options *options)
 	return parse_help(argc, argv, options);
 }
 
-static bool ends_with(const char *text, const char *suffix)
-{
-	size_t length = strlen(text), suffix_length = strlen(suffix);
-
-	return length > suffix_length && !strcmp(text + length - suffix_length, suffix);
-}
-
 bool options_to_stdout(const Options *options)
 {
 	return options->verb == VERB_EXPORT && !strcmp(options->output, "-");
@@ -438,14 +431,14 @@ static int choose_format(Options *options)
 
 	if (options->export.format != FORMAT_BY_NAME)
 		return 0;
-	if (!ends_with(options->output, profile) && !options_to_stdout(options)) {
+	if (!text_ends_with(options->output, profile) && !options_to_stdout(options)) {
 		log_error("--output '%s': expected a name that ends in .json, .json.gz or "
 			  ".json.zst; or give --format",
 			  options->output);
 		return -EINVAL;
 	}
 	options->export.format =
-		ends_with(options->output, of_trace) ? FORMAT_CHROME : FORMAT_FIREFOX;
+		text_ends_with(options->output, of_trace) ? FORMAT_CHROME : FORMAT_FIREFOX;
 	return 0;
 }
 

@@ -15,27 +15,20 @@ static const char *const profile_suffixes[] = {
 	".json.gz", ".json", ".json.zst", ".trace.json.gz", ".trace.json", ".trace.json.zst",
 };
 
-static bool ends_with(const char *text, const char *suffix)
-{
-	size_t length = strlen(text), suffix_length = strlen(suffix);
-
-	return length > suffix_length && !strcmp(text + length - suffix_length, suffix);
-}
-
 /* Returns how long a profile's name is without its longest suffix. */
 static size_t stem_of(const char *profile)
 {
 	size_t longest = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(profile_suffixes); i++)
-		if (ends_with(profile, profile_suffixes[i]))
+		if (text_ends_with(profile, profile_suffixes[i]))
 			longest = MAX(longest, strlen(profile_suffixes[i]));
 	return strlen(profile) - longest;
 }
 
 char *results_capture_name(const char *profile)
 {
-	const char *old = ends_with(profile, OLD_SUFFIX) ? OLD_SUFFIX : "";
+	const char *old = text_ends_with(profile, OLD_SUFFIX) ? OLD_SUFFIX : "";
 	_cleanup_free_ char *name =
 		xasprintf("%.*s", (int)(strlen(profile) - strlen(old)), profile);
 
@@ -46,7 +39,7 @@ static size_t stem_of_capture(const char *capture)
 {
 	size_t length = strlen(capture);
 
-	return ends_with(capture, CAPTURE_SUFFIX) ? length - strlen(CAPTURE_SUFFIX) : length;
+	return text_ends_with(capture, CAPTURE_SUFFIX) ? length - strlen(CAPTURE_SUFFIX) : length;
 }
 
 char *results_profile_name(const char *capture)
@@ -72,7 +65,7 @@ static bool is_newer(const char *path, struct timespec *newest)
  */
 static char *profile_beside(const char *capture)
 {
-	bool old = ends_with(capture, CAPTURE_SUFFIX OLD_SUFFIX);
+	bool old = text_ends_with(capture, CAPTURE_SUFFIX OLD_SUFFIX);
 	size_t stem = old ? strlen(capture) - strlen(CAPTURE_SUFFIX OLD_SUFFIX)
 			  : stem_of_capture(capture);
 	struct timespec newest = {};
@@ -97,9 +90,10 @@ static char *profile_beside(const char *capture)
 /* Returns whether a file in the working directory can be the last result of a recording. */
 typedef bool (*IsResult)(const char *name);
 
-static bool is_capture(const char *name)
+static bool is_named_capture(const char *name)
 {
-	return ends_with(name, CAPTURE_SUFFIX) && export_cmd_file_kind(name) == FILE_KIND_CAPTURE;
+	return text_ends_with(name, CAPTURE_SUFFIX) &&
+	       export_cmd_file_kind(name) == FILE_KIND_CAPTURE;
 }
 
 /* Other programs write JSON, too: a profile has a capture beside it, or the default name. */
@@ -107,12 +101,12 @@ static bool is_result(const char *name)
 {
 	_cleanup_free_ char *capture = NULL;
 
-	if (is_capture(name))
+	if (is_named_capture(name))
 		return true;
 	if (stem_of(name) == strlen(name) || export_cmd_file_kind(name) != FILE_KIND_PROFILE)
 		return false;
 	capture = results_capture_name(name);
-	return is_capture(capture) || !strcmp(capture, "wallprof" CAPTURE_SUFFIX);
+	return is_named_capture(capture) || !strcmp(capture, "wallprof" CAPTURE_SUFFIX);
 }
 
 static int find_last(IsResult is_one, const char *what, char **ret_path)
@@ -161,7 +155,7 @@ static char *from_earlier_name(const char *given)
 	_cleanup_free_ char *profile = NULL;
 	struct stat st;
 
-	if (!ends_with(given, CAPTURE_SUFFIX) || !stat(given, &st))
+	if (!text_ends_with(given, CAPTURE_SUFFIX) || !stat(given, &st))
 		return NULL;
 	profile = strndup(given, stem_of_capture(given));
 	return stem_of(profile) < strlen(profile) ? results_capture_name(profile) : NULL;
@@ -172,7 +166,7 @@ int results_find_capture(const char *given, char **ret_path)
 	_cleanup_free_ char *capture = NULL;
 
 	if (!given)
-		return find_last(is_capture, "capture", ret_path);
+		return find_last(is_named_capture, "capture", ret_path);
 	if (export_cmd_file_kind(given) != FILE_KIND_PROFILE) {
 		capture = from_earlier_name(given);
 		/* The reader says what is wrong with the file. */

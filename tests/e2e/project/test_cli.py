@@ -181,6 +181,13 @@ def test_old_results(context):
     run(context, "-q", "--discard-capture", "-o", profile, "--", "true")
     check_remaining(context, "p.json", "p.json.old", "p.capture.old")
     check(old[1].read_text()[0] == "{", "the oldest profile is still there")
+    for name in ("p.json.old", "p.capture.old"):
+        shutil.move(context.path(name), context.path("moved"))
+        context.path(name).mkdir()
+        for arguments in (["-o", profile], ["record", "-o", context.path(name.removesuffix(".old"))]):
+            check_refused(run(context, *arguments, "--", "touch", "witness"), 125, name, "folder")
+        context.path(name).rmdir()
+    check(not context.path("witness").exists(), "the command ran all the same")
     context.path("e.json").write_text("")
     run(context, "-q", "--discard-capture", "-o", context.path("e.json"), "--", "true")
     check(not context.path("e.json.old").exists(), "an empty file was kept")

@@ -141,6 +141,7 @@ class Provoked:
 
 def wrong_arguments(provoked):
     provoked.context.path("folder.json").mkdir()
+    provoked.context.path("kept.json.old").mkdir()
     for name in ("output=", "format=x", "frequency=0", "pid=x", "tid=x", "cgroup=", "duration=x", "delay=x",
                  "flight-recorder=x", "kernel-stacks=x", "stacks=x", "fault-source=x", "fault-threshold=x",
                  "waker-stacks=x", "unwind-memory=1", "ring-size=1", "compression=0", "capture-compression=0",
@@ -154,7 +155,7 @@ def wrong_arguments(provoked):
                  "export", "report a b", "doctor x", "-o p.xml -- true", "-o p.json.gz --compression 15 -- true",
                  "--format chrome --cpu-graph -- true", "export --from 2s --to 1s c", "-p 1 -a", "-t 1 --kthreads",
                  "-p 1 -- true", "", "-p 999999999", "-t 999999999", "--cgroup no-such-group", "repotr",
-                 "-o no/such/folder/p.json -- true", "-o folder.json -- true", "-o p.json --json-summary p.json -- true",
+                 "-o no/such/folder/p.json -- true", "-o folder.json -- true", "-o kept.json -- true", "-o p.json --json-summary p.json -- true",
                  "-- no-such-command", "report --function x --critical-path c", "report --section pathh c",
                  "report --limit 16K c", "report --section x c", "-d 10ms -- sleep 5"):
         provoked.run(*shlex.split(line))

@@ -274,7 +274,7 @@ def test_comments_are_sentences(context):
 # Further beginnings of exported functions, by header: the few that are used everywhere, parts of a module that are
 # declared in one private header, and functions on one element of what the header is about.
 BEGINNINGS = {
-    "src/base/util.h": ("log_", "x", "map_", "strings_", "parse_", "mask_controls", "error_text", "shell_word",
+    "src/base/util.h": ("log_", "x", "map_", "strings_", "parse_", "mask_controls", "error_text", "shell_word", "text_ends_with",
                         "touch_memory", "closep", "open_null", "write_all", "hash_mix", "clock_ns", "now_ns",
                         "realtime_offset_ns", "remedy_"),
     "src/recorder/cpus.h": ("online_cpus_", "idle_cpus_"),
