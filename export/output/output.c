@@ -42,19 +42,9 @@ Output *output_for_stream(FILE *stream)
 {
 	struct OutputSink *sink = xcalloc(1, sizeof(*sink));
 
-	sink->file.fd = -1;
+	sink->file = ATOMIC_FILE_NONE;
 	sink->stream = stream;
 	return output_new(sink);
-}
-
-static int open_sink(struct OutputSink *sink, const char *path, const Invoker *invoker)
-{
-	int error = atomic_file_open(path, invoker, &sink->file);
-
-	if (error != -ENOTSUP)
-		return error;
-	sink->file.fd = open(path, O_WRONLY | O_CLOEXEC);
-	return sink->file.fd < 0 ? -errno : 0;
 }
 
 /* Closes and frees; keep: the file gets its final name. */
@@ -77,8 +67,7 @@ int output_open(const char *path, int level, const Invoker *invoker, Output **re
 	enum packing packing = compressor_packing(path);
 	int r;
 
-	sink->file.fd = -1;
-	r = open_sink(sink, path, invoker);
+	r = atomic_file_open(path, invoker, /* in_place= */ true, &sink->file);
 	if (r == 0 && packing != PACKING_NONE) {
 		sink->compressor = compressor_new(packing, level);
 		r = sink->compressor ? 0 : -ENOMEM;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analysis.h"
 #include "as_invoker.h"
+#include "atomic_file.h"
 #include "capture.h"
 #include "capture_format.h"
 #include "chrome.h"
@@ -242,7 +243,7 @@ static int write_file(const char *path, bool keep_old, Write write, const Loaded
 	int error = path ? output_open(path, options->compression, invoker, &output) : 0;
 
 	if (error) {
-		log_error("writing %s failed: %s; %s", path, error_text(error), remedy);
+		log_error("writing %s failed: %s; %s", path, atomic_file_error_text(error), remedy);
 		return error;
 	}
 	if (!path)

@@ -552,7 +552,7 @@ static void report_failure(Recording *recording, int error)
 	log_error("recording failed: nothing was recorded: %s%s", error_text(error),
 		  remedy_other_place(error));
 	recording->result->started = false;
-	unlink(recording->capture_file.path);
+	atomic_file_remove(&recording->capture_file);
 }
 
 static int begin(Recording *recording)
@@ -647,7 +647,7 @@ int recorder_run(const RecordOptions *options, const Invoker *invoker, const cha
 		.invoker = invoker,
 		.capture_path = capture_path,
 		.result = ret_result,
-		.capture_file.fd = -1,
+		.capture_file = ATOMIC_FILE_NONE,
 		.epoll_fd = -1,
 		.timer_fd = -1,
 		.stop_fd = -1,

@@ -30,12 +30,11 @@ int recording_write_failed(const Recording *recording, int error)
 static int open_capture(Recording *recording)
 {
 	int error = atomic_file_open(recording->capture_path, recording->invoker,
-				     &recording->capture_file);
+				     /* in_place= */ false, &recording->capture_file);
 
 	if (error) {
 		log_error("writing %s failed: %s%s", recording->capture_path,
-			  error == -ENOTSUP ? "it is not a regular file" : error_text(error),
-			  remedy_other_place(error));
+			  atomic_file_error_text(error), remedy_other_place(error));
 		return error;
 	}
 	signals_unfinished(recording->capture_file.temp_path);

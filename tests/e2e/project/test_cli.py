@@ -136,7 +136,7 @@ def test_link_as_output(context):
     """A link stays a link, and under sudo no file of another user is written through it."""
     needs_root()
     as_nobody = {"env": {**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534", "SUDO_USER": "nobody"}}
-    context.folder.chmod(0o777)
+    context.folder.chmod(0o1777)  # without the sticky bit any user could have made the links, and none is followed
     theirs, link, ours = context.path("theirs"), context.path("link.capture"), context.path("ours.capture")
     theirs.write_text("precious")
     link.symlink_to("theirs")
