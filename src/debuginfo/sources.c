@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sources.h"
 #include "as_invoker.h"
+#include "process_rights.h"
 #include "safe_open.h"
 #include "util.h"
 #include <errno.h>
@@ -21,13 +22,33 @@ struct Sources {
 	SourcesSummary summary;
 };
 
+/* Root does not know what the recorded processes could read: only what everybody may read. */
+static int open_late(void *unused, uint32_t file, const char *path, struct stat *ret_stat)
+{
+	ProcessRights nobody;
+	OwnRights own;
+	int fd, error;
+
+	if (geteuid() != 0)
+		return sources_open_by_path(unused, file, path, ret_stat);
+	process_rights_of_nobody(&nobody);
+	error = process_rights_enter(&nobody, &own);
+	if (error)
+		return error;
+	fd = sources_open_by_path(unused, file, path, ret_stat);
+	error = process_rights_leave(&own);
+	if (error)
+		closep(&fd);
+	return error ? error : fd;
+}
+
 Sources *sources_new(const SourcesOptions *options)
 {
 	Sources *sources = xcalloc(1, sizeof(*sources));
 
 	sources->options = *options;
 	if (!sources->options.open)
-		sources->options.open = sources_open_by_path;
+		sources->options.open = open_late;
 	return sources;
 }
 

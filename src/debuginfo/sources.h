@@ -5,7 +5,8 @@
  *
  * First weigh every path that frames name, then write: the heaviest first, until SOURCES_BUDGET is
  * used up. The paths come from debug information, that is from the recorded program, which may name
- * any file: they are opened with the invoker's rights only.
+ * any file: they are opened with the invoker's rights only, and by root with those of the recorded
+ * processes (process_rights.h).
  */
 #ifndef WALLPROF_SOURCES_H
 #define WALLPROF_SOURCES_H
@@ -28,7 +29,7 @@ typedef struct Sources Sources;
 typedef int (*SourcesOpen)(void *user, uint32_t file, const char *path, struct stat *ret_stat);
 
 /*
- * It is the default, and looks in wallprof's own view of the file system. If a folder on the way
+ * Looks in wallprof's own view of the file system. If a folder on the way
  * does not exist any more, "FOLDER/../" is left out. Relative paths are refused: packages built
  * elsewhere have paths such as "./malloc.c", whose folder is not known, and another file of that
  * name would be wrong.
@@ -37,7 +38,11 @@ int sources_open_by_path(void *unused, uint32_t file, const char *path, struct s
 
 typedef struct SourcesOptions {
 	const Invoker *invoker;
-	SourcesOpen open; /* NULL = sources_open_by_path */
+	/*
+	 * NULL = sources_open_by_path(); if root itself is the invoker, only files that everybody
+	 * may read.
+	 */
+	SourcesOpen open;
 	void *open_user;
 } SourcesOptions;
 

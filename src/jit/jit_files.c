@@ -2,6 +2,7 @@
 #include "jit_files.h"
 #include "proc_status.h"
 #include "safe_open.h"
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,22 +11,9 @@
 
 #define FIRST_PAUSE_NS (25 * NSEC_PER_MSEC)
 
-static bool owner_of(uint32_t ns_tgid, uid_t *ret_owner)
+/* When a process began, CLOCK_REALTIME, to a clock tick; 0 if it is not known. */
+static uint64_t start_of(uint64_t ticks)
 {
-	struct stat st;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u", ns_tgid);
-	if (stat(path, &st))
-		return false;
-	*ret_owner = st.st_uid;
-	return true;
-}
-
-/* When the process began, CLOCK_REALTIME, to a clock tick; 0 if it is not known. */
-static uint64_t start_of(uint32_t ns_tgid)
-{
-	uint64_t ticks = proc_start_ticks(ns_tgid);
 	uint64_t tick_ns = NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
 
 	if (!ticks)
@@ -43,23 +31,64 @@ static bool is_stale(const JitFile *file, const struct stat *st)
 	       file->start_ns;
 }
 
-/*
- * It must be the user's own, or root's: but the path may be a link of the user to a file of root
- * that only root may read.
- */
-static bool may_name(const JitFile *file, const struct stat *st)
+/* Whether the process still lives, and not another one with its id; then its rights are current. */
+static bool update_rights(JitFile *file)
 {
-	return st->st_uid == file->owner || (st->st_uid == 0 && st->st_mode & S_IROTH);
+	ProcessRights rights;
+	uint64_t ticks = proc_start_ticks(file->ns_tgid);
+
+	if (!file->start_ticks || ticks != file->start_ticks ||
+	    process_rights_read(file->ns_tgid, &rights))
+		return false;
+	/* The id may have been reused in between. */
+	if (proc_start_ticks(file->ns_tgid) != ticks)
+		return false;
+	file->rights = rights;
+	return true;
+}
+
+/*
+ * It must be the user's own, or root's that all may read: the path may be a link of the user to a
+ * file of another one.
+ */
+static bool may_name(const JitFile *file, const struct stat *st, bool lives)
+{
+	if (!lives)
+		return st->st_uid == file->rights.uid && st->st_nlink == 1;
+	return st->st_uid == file->rights.uid || (st->st_uid == 0 && st->st_mode & S_IROTH);
+}
+
+/* The folder /tmp may be a link of the system. */
+static int open_map(const JitFile *file, bool lives, struct stat *ret_stat)
+{
+	int fd = safe_open_in(file->root_fd, file->path, ret_stat);
+	struct stat link;
+	int found;
+
+	if (fd < 0 || lives)
+		return fd;
+	found = fstatat(file->root_fd < 0 ? AT_FDCWD : file->root_fd,
+			file->path + (file->root_fd >= 0), &link, AT_SYMLINK_NOFOLLOW);
+	if (found || link.st_ino != ret_stat->st_ino || link.st_dev != ret_stat->st_dev)
+		closep(&fd);
+	return fd;
 }
 
 static void try_open(JitFile *file)
 {
+	bool lives;
 	struct stat st;
+	OwnRights own;
 
 	if (file->fd >= 0)
 		return;
-	file->fd = safe_open_in(file->root_fd, file->path, &st);
-	if (file->fd >= 0 && (!may_name(file, &st) || is_stale(file, &st)))
+	lives = update_rights(file);
+	if (process_rights_enter(&file->rights, &own))
+		return;
+	file->fd = open_map(file, lives, &st);
+	if (process_rights_leave(&own))
+		closep(&file->fd);
+	if (file->fd >= 0 && (!may_name(file, &st, lives) || is_stale(file, &st)))
 		closep(&file->fd);
 }
 
@@ -79,13 +108,14 @@ void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd)
 	uint32_t known = map_get(&files->perf_maps, ns_tgid), pid;
 	JitFile file = {.kind = JIT_PERF_MAP, .ns_tgid = ns_tgid, .fd = -1, .root_fd = root_fd};
 
-	file.start_ns = start_of(ns_tgid);
+	file.start_ticks = proc_start_ticks(ns_tgid);
+	file.start_ns = start_of(file.start_ticks);
 	if (known != MAP_NONE && same_process(&files->list.items[known], &file)) {
 		try_open(&files->list.items[known]);
 		return;
 	}
 	pid = proc_status_number(ns_tgid, "NSpid:");
-	if (!pid || !owner_of(ns_tgid, &file.owner))
+	if (!pid || process_rights_read(ns_tgid, &file.rights))
 		return;
 	file.path = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);
 	try_open(&file);
@@ -125,7 +155,16 @@ bool jit_files_is_dump(const char *path)
 	       (!name[end] || !strcmp(name + end, " (deleted)"));
 }
 
-void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int fd)
+const JitFile *jit_files_by_id(const JitFiles *files, uint32_t id)
+{
+	for (size_t i = 0; id && i < files->list.count; i++)
+		if (files->list.items[i].id == id)
+			return &files->list.items[i];
+	return NULL;
+}
+
+void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path,
+			const ProcessRights *rights, int fd)
 {
 	*vec_push(&files->list) = (JitFile){
 		.kind = JIT_DUMP,
@@ -133,6 +172,7 @@ void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int
 		.fd = fd,
 		.path = xstrdup(path),
 		.root_fd = -1,
+		.rights = *rights,
 	};
 }
 

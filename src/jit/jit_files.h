@@ -4,8 +4,11 @@
  * held open while the processes live: perf maps (/tmp/perf-PID.map) and jitdumps (jit-PID.dump,
  * which a process maps to announce it).
  *
- * As in perf, a perf map is only accepted from the process's user or from root (then, unlike in
- * perf, only if all may read it), and has the process's id in its own PID namespace in its name.
+ * A perf map is opened with the rights that the process has at that moment (process_rights.h). As
+ * in perf, it is only accepted from the process's user or from root (then, unlike in perf, only if
+ * all may read it), and has the process's id in its own PID namespace in its name. If the process
+ * has ended, its last rights are known, but it may have given some up since: then the file must be
+ * its user's own, and its path may have no links.
  * Unlike in perf, a file that was last changed before the process began is ignored: it belongs to
  * an earlier process with the same id. Linux: tools/perf/util/{map,jitdump}.c,
  * tools/perf/Documentation/jit-interface.txt.
@@ -13,6 +16,7 @@
 #ifndef WALLPROF_JIT_FILES_H
 #define WALLPROF_JIT_FILES_H
 
+#include "process_rights.h"
 #include "util.h"
 #include <sys/types.h>
 
@@ -21,11 +25,13 @@ enum jit_kind { JIT_PERF_MAP, JIT_DUMP };
 typedef struct JitFile {
 	enum jit_kind kind;
 	uint32_t ns_tgid;
-	int fd;		   /* -1: it does not exist yet */
-	char *path;	   /* in the process's view */
-	int root_fd;	   /* where its path begins; -1 = wallprof's own root. Not owned. */
-	uid_t owner;	   /* of the process */
-	uint64_t start_ns; /* of the process, CLOCK_REALTIME; 0 = not known */
+	uint32_t id;	      /* of its REC_FILE; set by the reader of its names, 0 before */
+	int fd;		      /* -1: it does not exist yet */
+	char *path;	      /* in the process's view */
+	int root_fd;	      /* where its path begins; -1 = wallprof's own root. Not owned. */
+	ProcessRights rights; /* of the process, when it was last looked at */
+	uint64_t start_ticks; /* of the process; 0 = not known */
+	uint64_t start_ns;    /* the same in CLOCK_REALTIME */
 	uint64_t next_try_ns, retry_interval_ns; /* while it does not exist */
 } JitFile;
 
@@ -51,8 +57,12 @@ void jit_files_retry(JitFiles *files, uint64_t ns);
 
 /* Returns whether it is the name of a jitdump. */
 bool jit_files_is_dump(const char *path);
-/* Takes ownership of fd, an open jitdump that ns_tgid has mapped. */
-void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int fd);
+/* Takes ownership of fd, a jitdump that ns_tgid has mapped, opened with the given rights. */
+void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path,
+			const ProcessRights *rights, int fd);
+
+/* Returns the file whose id in the capture was set to this, or NULL. */
+const JitFile *jit_files_by_id(const JitFiles *files, uint32_t id);
 
 /* Looks for the missing files a last time. Call it before the files are read. */
 void jit_files_open_missing(JitFiles *files);

@@ -17,6 +17,10 @@
 #define NO_ROOT UINT32_MAX
 /* So many descriptors are left for symbols, the sources and the capture itself. */
 #define FDS_KEPT_FREE 256
+/* Of so many users that map one file, those of further ones count as nobody's. */
+#define RIGHTS_OF_FILE 4
+/* So often the rights of those who map one file are looked at: each look takes some 40 us. */
+#define LOOKS_AT_RIGHTS 16
 
 typedef struct HeldFile {
 	int fd;	    /* -1: it could not be opened, or is no file */
@@ -27,6 +31,8 @@ typedef struct HeldFile {
 			  wallprof's own */
 	uint64_t size, mtime_ns; /* as of its opening */
 	ElfIdentity identity;
+	uint32_t rights[RIGHTS_OF_FILE]; /* of the processes that mapped it, at that moment */
+	uint8_t rights_count, rights_looks;
 } HeldFile;
 
 /* A root folder other than wallprof's: of a container, or by chroot. */
@@ -44,7 +50,8 @@ struct MappedFiles {
 	VEC(Root) roots;
 	Root own_root;
 	JitFiles jit;
-	VEC(HeldFile) list; /* index = id - 1 */
+	VEC(HeldFile) list;	   /* index = id - 1 */
+	VEC(ProcessRights) rights; /* different ones */
 	Strings keys;
 	VEC(uint32_t) ids; /* of the file with key i */
 };
@@ -125,6 +132,7 @@ void mapped_files_free(MappedFiles *files)
 	jit_files_free(&files->jit);
 	elf_identifier_free(files->identifier);
 	vec_free(&files->list);
+	vec_free(&files->rights);
 	strings_free(&files->keys);
 	vec_free(&files->ids);
 	free(files);
@@ -284,14 +292,24 @@ static int may_be_dump(void *user, enum mapped_method way, int fd, const struct 
 	return way == MAPPED_BY_EXE ? -ENOEXEC : 0;
 }
 
+/* A process can announce a file that it must not read. */
 static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 {
 	MappedRange range = range_of(files, mapping, hold_root(files, mapping->ns_tgid));
+	ProcessRights rights;
+	OwnRights own;
 	struct stat st;
-	int fd = mapped_files_open_range(&range, may_be_dump, NULL, &st);
+	int fd;
 
+	if (process_rights_read(mapping->ns_tgid, &rights))
+		process_rights_of_nobody(&rights);
+	if (process_rights_enter(&rights, &own))
+		return;
+	fd = mapped_files_open_range(&range, may_be_dump, NULL, &st);
+	if (process_rights_leave(&own))
+		closep(&fd);
 	if (fd >= 0)
-		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, fd);
+		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, &rights, fd);
 }
 
 static HeldFile hold(MappedFiles *files, const MappingSeen *mapping)
@@ -344,6 +362,47 @@ static int get_file(MappedFiles *files, const MappingSeen *mapping, uint32_t *re
 	return emit_file(files, *ret_id, &held, mapping);
 }
 
+/* Returns the index of the rights that a process has now, or UINT32_MAX. */
+static uint32_t rights_of(MappedFiles *files, uint32_t ns_tgid)
+{
+	ProcessRights rights;
+
+	if (process_rights_read(ns_tgid, &rights))
+		return UINT32_MAX;
+	for (size_t i = 0; i < files->rights.count; i++)
+		if (process_rights_equal(&files->rights.items[i], &rights))
+			return i;
+	*vec_push(&files->rights) = rights;
+	return files->rights.count - 1;
+}
+
+static bool needs_rights(const MappedFiles *files, const HeldFile *held)
+{
+	if (geteuid() != 0 || held->fd < 0 || held->rights_count == RIGHTS_OF_FILE ||
+	    held->rights_looks == LOOKS_AT_RIGHTS)
+		return false;
+	for (size_t i = 0; i < held->rights_count; i++)
+		if (files->rights.items[held->rights[i]].reads_all)
+			return false;
+	return true;
+}
+
+/* The file's debug information names sources, which root reads with these rights. */
+static void note_rights(MappedFiles *files, HeldFile *held, uint32_t ns_tgid)
+{
+	uint32_t rights;
+
+	if (!needs_rights(files, held))
+		return;
+	held->rights_looks++;
+	rights = rights_of(files, ns_tgid);
+	for (size_t i = 0; i < held->rights_count; i++)
+		if (held->rights[i] == rights)
+			return;
+	if (rights != UINT32_MAX)
+		held->rights[held->rights_count++] = rights;
+}
+
 int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *mapping)
 {
 	struct rec_mapping record = {
@@ -353,13 +412,14 @@ int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *mapping)
 		.end = mapping->end,
 		.pgoff = mapping->pgoff,
 	};
-	const HeldFile *held;
+	HeldFile *held;
 	int error = get_file(files, mapping, &record.file);
 
 	if (error)
 		return error;
 	record.h.flags = MAPPING_EXEC | (mapping->initial ? MAPPING_INITIAL : 0);
 	held = &files->list.items[record.file - 1];
+	note_rights(files, held, mapping->ns_tgid);
 	if (held->flags & (FILE_ANON | FILE_UNREADABLE) && !(held->flags & FILE_VDSO))
 		jit_files_note_process(&files->jit, mapping->ns_tgid,
 				       root_fd(files, hold_root(files, mapping->ns_tgid)));
@@ -440,10 +500,9 @@ int mapped_files_open_beside(void *user, const MappedFile *file, const char *pat
 	return held ? open_in_root(user, held, path, &st) : -ENOENT;
 }
 
-int mapped_files_open_source(void *user, uint32_t file, const char *path, struct stat *ret_stat)
+static int open_source(const MappedFiles *files, const HeldFile *held, uint32_t file,
+		       const char *path, struct stat *ret_stat)
 {
-	const HeldFile *held = held_file(user, file);
-
 	if (!held || held->root == NO_ROOT)
 		return sources_open_by_path(NULL, file, path, ret_stat);
 	/*
@@ -452,7 +511,49 @@ int mapped_files_open_source(void *user, uint32_t file, const char *path, struct
 	 */
 	if (geteuid() != 0)
 		return -EACCES;
-	return *path == '/' ? open_in_root(user, held, path, ret_stat) : -ENOENT;
+	return *path == '/' ? open_in_root(files, held, path, ret_stat) : -ENOENT;
+}
+
+static int open_source_with(const MappedFiles *files, const HeldFile *held,
+			    const ProcessRights *rights, uint32_t file, const char *path,
+			    struct stat *ret_stat)
+{
+	OwnRights own;
+	int fd = process_rights_enter(rights, &own), error;
+
+	if (fd < 0)
+		return fd;
+	fd = open_source(files, held, file, path, ret_stat);
+	error = process_rights_leave(&own);
+	if (error)
+		closep(&fd);
+	return error ? error : fd;
+}
+
+/* Of a process that ended before it was looked at, only what everybody may read. */
+static int open_source_as_root(const MappedFiles *files, uint32_t file, const char *path,
+			       struct stat *ret_stat)
+{
+	const HeldFile *held = held_file(files, file);
+	const JitFile *jit = held ? NULL : jit_files_by_id(&files->jit, file);
+	ProcessRights nobody;
+	int fd = -EACCES;
+
+	for (size_t i = 0; held && i < held->rights_count && fd < 0; i++)
+		fd = open_source_with(files, held, &files->rights.items[held->rights[i]], file,
+				      path, ret_stat);
+	if (jit)
+		fd = open_source_with(files, NULL, &jit->rights, file, path, ret_stat);
+	process_rights_of_nobody(&nobody);
+	return fd >= 0 ? fd : open_source_with(files, held, &nobody, file, path, ret_stat);
+}
+
+int mapped_files_open_source(void *user, uint32_t file, const char *path, struct stat *ret_stat)
+{
+	const MappedFiles *files = user;
+
+	return geteuid() == 0 ? open_source_as_root(files, file, path, ret_stat)
+			      : open_source(files, held_file(files, file), file, path, ret_stat);
 }
 
 uint64_t mapped_files_unopened(const MappedFiles *files, int error)

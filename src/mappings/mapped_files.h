@@ -63,7 +63,10 @@ int mapped_files_open(void *files, const MappedFile *file);
  * An OpenBeside (debug_files.h): looks below the root folder of the processes that mapped the file.
  */
 int mapped_files_open_beside(void *files, const MappedFile *file, const char *path);
-/* A SourcesOpen (sources.h) that looks there, too. */
+/*
+ * A SourcesOpen (sources.h) that looks there, too. Root opens only what one of these processes
+ * could have read.
+ */
 int mapped_files_open_source(void *files, uint32_t file, const char *path, struct stat *ret_stat);
 
 /* What the unwind table of a file needs. All pointers are owned by files. */

@@ -209,7 +209,7 @@ static struct record *next_record(const Bytes *bytes, size_t *offset)
 }
 
 typedef struct Reading {
-	const JitFile *file;
+	JitFile *file;
 	uint32_t id; /* of the REC_FILE */
 	const Request *request;
 	const SymbolsSink *sink;
@@ -224,6 +224,7 @@ static int emit_file(Reading *reading)
 	_cleanup_free_ struct rec_file *file = xcalloc(1, size);
 
 	reading->reported = true;
+	reading->file->id = reading->id;
 	file->h = (struct record){.kind = REC_FILE, .len = size, .flags = FILE_JIT};
 	file->id = reading->id;
 	memcpy(file->path, reading->file->path, path_size);
@@ -299,7 +300,7 @@ int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, 
 		return 0;
 	jit_files_open_missing(files);
 	for (size_t i = 0; i < files->list.count && r == 0; i++) {
-		const JitFile *file = &files->list.items[i];
+		JitFile *file = &files->list.items[i];
 		Request request = {file->kind, file->ns_tgid, addresses, count};
 		Reading reading = {file, next_file, &request, sink, summary, false};
 		Bytes bytes = {};

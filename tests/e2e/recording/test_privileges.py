@@ -108,6 +108,31 @@ def record_with_capabilities(context, place):
     check_timed("the window", place.report()["window_ns"], 300 * MS, 0.02, noise(300 * MS))
 
 
+def names_of_jit(context, place, mode):
+    """What a user with capabilities is told of a process of root's, whose perf map has this mode."""
+    target = context.start(context.workload("jit", map=1, first=20000))
+    perf_map = Path(f"/tmp/perf-{target.pid}.map")
+    wait_until(perf_map.exists, "the perf map is written")
+    perf_map.chmod(mode)
+    try:
+        place.record((*NEEDED, FOR_DELETED), "-p", target.pid, "-d", "300ms")
+    finally:
+        target.kill()
+        target.wait()
+        perf_map.unlink()
+    profile = Profile.load(place.folder / "p.json.gz")
+    return {name for t in profile.threads for i in range(len(t.times)) for name in t.frames_of(i)}
+
+
+def test_perf_map_of_another_user(context):
+    """CAP_DAC_READ_SEARCH is for the programs that are recorded, not for files that they name."""
+    with ExitStack() as left:
+        place = Place(context)
+        allowed(place, left)
+        check("jit_first" not in names_of_jit(context, place, 0o600), "root's own perf map was read for the user")
+        check("jit_first" in names_of_jit(context, place, 0o644), "a perf map that all may read was not")
+
+
 def served_to_user(context, place, call, question):
     """Returns what the user's own wallprof answers to a request of the viewer."""
     server = context.start(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", place.program, "open",

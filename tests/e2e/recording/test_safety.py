@@ -2,11 +2,12 @@
 """Attacks by other users on root who records: each did harm before wallprof withstood it."""
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from harness import IN_GUEST, WALLPROF, check, expect_failure, needs_root
+from harness import IN_GUEST, WALLPROF, Profile, check, expect_failure, needs_command, needs_root
 
 pytestmark = pytest.mark.untimed
 USER = 65534
@@ -74,3 +75,49 @@ def test_output_through_links(context):
     finally:
         if IN_GUEST:
             PROTECTED.write_text(before)
+
+
+# Makes code without a file, gives its rights up, and then lets its perf map be a link to a file of root's
+# that has such lines. argv: "drop" or "keep", and how long to wait for wallprof to notice each step.
+THIEF = """
+import ctypes, mmap, os, sys, time
+def burn(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        function(30000000)
+memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
+memory.write(bytes.fromhex("55 48 89 e5 48 ff cf 75 fb 5d c3"))
+function = ctypes.CFUNCTYPE(None, ctypes.c_ulong)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
+with open("/tmp/roots.map", "w") as secret:
+    os.chmod("/tmp/roots.map", 0o600)
+    secret.write("1000 7ffffff00000 stolen_name\\n")
+burn(0.2)
+if sys.argv[1] == "drop":
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+os.symlink("/tmp/roots.map", f"/tmp/perf-{os.getpid()}.map")
+burn(float(sys.argv[2]))
+"""
+
+
+def names_of_thief(context, *arguments):
+    """Its /tmp is one where the kernel does not protect from links."""
+    output = context.path("p.json")
+    done = run("-q", "-o", output, "--", "unshare", "-m", "sh", "-c",
+               'mount -t tmpfs -o mode=777 none /tmp && "$@"; exit $?', "sh", sys.executable, "-c", THIEF, *arguments)
+    check(done.returncode == 0, done.stderr)
+    return {name for t in Profile.load(output).threads for i in range(len(t.times)) for name in t.frames_of(i)}
+
+
+def test_perf_map_of_dropped_rights(context):
+    """A perf map is opened with the rights of that moment, not with those that the process had before."""
+    needs_root()
+    needs_command("unshare")
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        pytest.skip("no namespaces can be made here")
+
+    def check_none(*arguments):
+        names = names_of_thief(context, *arguments)
+        check(not any("stolen_name" in name for name in names), "a file of root's was read for the process")
+    check_none("drop", 0.6)
+    check_none("drop", 0.0)  # it ends before it is looked at again
+    expect_failure(check_none, "keep", 0.6)  # root's process may read it

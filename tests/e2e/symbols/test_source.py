@@ -283,3 +283,48 @@ def test_only_what_the_invoker_may_read(context):
     stolen(*record_as(context, program, NOBODY))
     # Root for itself may: so the file was named, could be read, and would have been found.
     expect_failure(stolen, *record_as(context, program, NOBODY, "--as-root"))
+
+
+def test_only_what_the_process_may_read(context):
+    """Root records another user's program, which calls a file of root's its source."""
+    needs_root()
+    needs_command("setpriv")
+    context.folder.chmod(0o755)
+    secret, program = context.path("secret.txt"), context.path("thief")
+    source = context.path("thief.c")
+    secret.write_text("a secret\n")
+    secret.chmod(0o600)
+    source.write_text(f'#line 1 "{secret}"\nint main(void) {{ for (volatile long i = 0; i < 200000000; i++) ; }}\n')
+    compile_with_lines(source, program)
+
+    def stolen(*command):
+        context.wallprof("-q", "-o", context.path("p.json"), "--", *command, program)
+        found = contents(context.path("p.json"))
+        check(str(secret) in found, f"the program does not name the file: {list(found)}")
+        check(found[str(secret)] is None, "what the process could not read is in the profile")
+    stolen("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    # Root's own process could have read it.
+    expect_failure(stolen)
+    # Without rights to read all files, nor those of the owner, not even root.
+    secret.chmod(0o000)
+    stolen("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+    # What all may read is the text of anybody's program.
+    secret.chmod(0o644)
+    expect_failure(stolen, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+
+
+def test_late_only_what_all_may_read(context):
+    """An export does not know what the processes could read."""
+    needs_root()
+    context.folder.chmod(0o755)
+    place_sources(context.folder)
+    compile_with_lines(context.path("lines.c"), context.path("lines"))
+    context.wallprof("record", "-q", "--defer-symbols", "-o", context.path("late.capture"), "--", context.path("lines"),
+                     context.path("truth.json"), "150", "80", "60")
+
+    def exported(mode):
+        context.path("lines.c").chmod(mode)
+        context.wallprof("export", "-q", "-o", context.path("p.json"), context.path("late.capture"))
+        return contents(context.path("p.json"))[str(context.path("lines.c"))]
+    check(exported(0o644) is not None, "what all may read is not in the profile")
+    check(exported(0o600) is None, "what only root may read is in the profile")
