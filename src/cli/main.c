@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* main.c - the commands: profile, record, export, report, open, doctor. */
+#include "atomic_file.h"
 #include "commands.h"
 #include "completion.h"
 #include "debuginfod.h"
@@ -7,7 +8,6 @@
 #include "help.h"
 #include "hints.h"
 #include "options.h"
-#include "output_place.h"
 #include "privileges.h"
 #include "recorder.h"
 #include "report.h"
@@ -246,15 +246,6 @@ static void suggest_verb(const Options *options, const RecordResult *result)
 		log_info("did you mean `wallprof %s%s`?", help ? "help " : "", close);
 }
 
-/* As it was made: through no link of another user. */
-static void remove_capture(const char *path, const Invoker *invoker)
-{
-	_cleanup_(output_place_free) OutputPlace place;
-
-	if (!output_place_find(path, invoker, &place) && place.name)
-		unlinkat(place.folder, place.name, 0);
-}
-
 static int profile(const Options *options, const Invoker *invoker)
 {
 	_cleanup_free_ char *capture = results_capture_name(options->output);
@@ -278,7 +269,7 @@ static int profile(const Options *options, const Invoker *invoker)
 		return exit_status(&result, true);
 	}
 	if (discard && !error)
-		remove_capture(capture, invoker);
+		atomic_file_remove_path(capture, invoker);
 	finish_command(&result);
 	if (options->open_profile && !error) {
 		OpenOptions open = options->open;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sources.h"
 #include "as_invoker.h"
-#include "process_rights.h"
 #include "safe_open.h"
 #include "util.h"
 #include <errno.h>
@@ -22,21 +21,24 @@ struct Sources {
 	SourcesSummary summary;
 };
 
-/* Root does not know what the recorded processes could read: only what everybody may read. */
+/*
+ * Root does not know what the recorded processes could read, so it opens only files that all users
+ * may read.
+ */
 static int open_late(void *unused, uint32_t file, const char *path, struct stat *ret_stat)
 {
-	ProcessRights nobody;
+	OpenRights nobody;
 	OwnRights own;
 	int fd, error;
 
 	if (geteuid() != 0)
 		return sources_open_by_path(unused, file, path, ret_stat);
-	process_rights_of_nobody(&nobody);
-	error = process_rights_enter(&nobody, &own);
+	safe_open_rights_of_nobody(&nobody);
+	error = safe_open_enter(&nobody, &own);
 	if (error)
 		return error;
 	fd = sources_open_by_path(unused, file, path, ret_stat);
-	error = process_rights_leave(&own);
+	error = safe_open_leave(&own);
 	if (error)
 		closep(&fd);
 	return error ? error : fd;

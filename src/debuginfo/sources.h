@@ -6,7 +6,7 @@
  * First weigh every path that frames name, then write: the heaviest first, until SOURCES_BUDGET is
  * used up. The paths come from debug information, that is from the recorded program, which may name
  * any file: they are opened with the invoker's rights only, and by root with those of the recorded
- * processes (process_rights.h).
+ * processes (safe_open.h).
  */
 #ifndef WALLPROF_SOURCES_H
 #define WALLPROF_SOURCES_H
@@ -39,8 +39,8 @@ int sources_open_by_path(void *unused, uint32_t file, const char *path, struct s
 typedef struct SourcesOptions {
 	const Invoker *invoker;
 	/*
-	 * NULL = sources_open_by_path(); if root itself is the invoker, only files that everybody
-	 * may read.
+	 * NULL = sources_open_by_path(); if root itself is the invoker, only files that all
+	 * users may read.
 	 */
 	SourcesOpen open;
 	void *open_user;

@@ -34,11 +34,11 @@ static bool is_stale(const JitFile *file, const struct stat *st)
 /* Whether the process still lives, and not another one with its id; then its rights are current. */
 static bool update_rights(JitFile *file)
 {
-	ProcessRights rights;
+	OpenRights rights;
 	uint64_t ticks = proc_start_ticks(file->ns_tgid);
 
 	if (!file->start_ticks || ticks != file->start_ticks ||
-	    process_rights_read(file->ns_tgid, &rights))
+	    safe_open_rights_of(file->ns_tgid, &rights))
 		return false;
 	/* The id may have been reused in between. */
 	if (proc_start_ticks(file->ns_tgid) != ticks)
@@ -83,10 +83,10 @@ static void try_open(JitFile *file)
 	if (file->fd >= 0)
 		return;
 	lives = update_rights(file);
-	if (process_rights_enter(&file->rights, &own))
+	if (safe_open_enter(&file->rights, &own))
 		return;
 	file->fd = open_map(file, lives, &st);
-	if (process_rights_leave(&own))
+	if (safe_open_leave(&own))
 		closep(&file->fd);
 	if (file->fd >= 0 && (!may_name(file, &st, lives) || is_stale(file, &st)))
 		closep(&file->fd);
@@ -115,7 +115,7 @@ void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd)
 		return;
 	}
 	pid = proc_status_number(ns_tgid, "NSpid:");
-	if (!pid || process_rights_read(ns_tgid, &file.rights))
+	if (!pid || safe_open_rights_of(ns_tgid, &file.rights))
 		return;
 	file.path = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);
 	try_open(&file);
@@ -164,7 +164,7 @@ const JitFile *jit_files_by_id(const JitFiles *files, uint32_t id)
 }
 
 void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path,
-			const ProcessRights *rights, int fd)
+			const OpenRights *rights, int fd)
 {
 	*vec_push(&files->list) = (JitFile){
 		.kind = JIT_DUMP,

@@ -4,7 +4,7 @@
  * held open while the processes live: perf maps (/tmp/perf-PID.map) and jitdumps (jit-PID.dump,
  * which a process maps to announce it).
  *
- * A perf map is opened with the rights that the process has at that moment (process_rights.h). As
+ * A perf map is opened with the rights that the process has at that moment (safe_open.h). As
  * in perf, it is only accepted from the process's user or from root (then, unlike in perf, only if
  * all may read it), and has the process's id in its own PID namespace in its name. If the process
  * has ended, its last rights are known, but it may have given some up since: then the file must be
@@ -16,7 +16,7 @@
 #ifndef WALLPROF_JIT_FILES_H
 #define WALLPROF_JIT_FILES_H
 
-#include "process_rights.h"
+#include "safe_open.h"
 #include "util.h"
 #include <sys/types.h>
 
@@ -29,7 +29,7 @@ typedef struct JitFile {
 	int fd;		      /* -1: it does not exist yet */
 	char *path;	      /* in the process's view */
 	int root_fd;	      /* where its path begins; -1 = wallprof's own root. Not owned. */
-	ProcessRights rights; /* of the process, when it was last looked at */
+	OpenRights rights;    /* of the process, when it was last looked at */
 	uint64_t start_ticks; /* of the process; 0 = not known */
 	uint64_t start_ns;    /* the same in CLOCK_REALTIME */
 	uint64_t next_try_ns, retry_interval_ns; /* while it does not exist */
@@ -59,7 +59,7 @@ void jit_files_retry(JitFiles *files, uint64_t ns);
 bool jit_files_is_dump(const char *path);
 /* Takes ownership of fd, a jitdump that ns_tgid has mapped, opened with the given rights. */
 void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path,
-			const ProcessRights *rights, int fd);
+			const OpenRights *rights, int fd);
 
 /* Returns the file whose id in the capture was set to this, or NULL. */
 const JitFile *jit_files_by_id(const JitFiles *files, uint32_t id);

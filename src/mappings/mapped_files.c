@@ -17,9 +17,9 @@
 #define NO_ROOT UINT32_MAX
 /* So many descriptors are left for symbols, the sources and the capture itself. */
 #define FDS_KEPT_FREE 256
-/* Of so many users that map one file, those of further ones count as nobody's. */
+/* The rights of so many different users that map one file are kept. */
 #define RIGHTS_OF_FILE 4
-/* So often the rights of those who map one file are looked at: each look takes some 40 us. */
+/* The rights of the processes that map one file are read so often: that takes some 40 us. */
 #define LOOKS_AT_RIGHTS 16
 
 typedef struct HeldFile {
@@ -50,8 +50,8 @@ struct MappedFiles {
 	VEC(Root) roots;
 	Root own_root;
 	JitFiles jit;
-	VEC(HeldFile) list;	   /* index = id - 1 */
-	VEC(ProcessRights) rights; /* different ones */
+	VEC(HeldFile) list;	/* index = id - 1 */
+	VEC(OpenRights) rights; /* different ones */
 	Strings keys;
 	VEC(uint32_t) ids; /* of the file with key i */
 };
@@ -296,17 +296,17 @@ static int may_be_dump(void *user, enum mapped_method way, int fd, const struct 
 static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 {
 	MappedRange range = range_of(files, mapping, hold_root(files, mapping->ns_tgid));
-	ProcessRights rights;
+	OpenRights rights;
 	OwnRights own;
 	struct stat st;
 	int fd;
 
-	if (process_rights_read(mapping->ns_tgid, &rights))
-		process_rights_of_nobody(&rights);
-	if (process_rights_enter(&rights, &own))
+	if (safe_open_rights_of(mapping->ns_tgid, &rights))
+		safe_open_rights_of_nobody(&rights);
+	if (safe_open_enter(&rights, &own))
 		return;
 	fd = mapped_files_open_range(&range, may_be_dump, NULL, &st);
-	if (process_rights_leave(&own))
+	if (safe_open_leave(&own))
 		closep(&fd);
 	if (fd >= 0)
 		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, &rights, fd);
@@ -365,12 +365,12 @@ static int get_file(MappedFiles *files, const MappingSeen *mapping, uint32_t *re
 /* Returns the index of the rights that a process has now, or UINT32_MAX. */
 static uint32_t rights_of(MappedFiles *files, uint32_t ns_tgid)
 {
-	ProcessRights rights;
+	OpenRights rights;
 
-	if (process_rights_read(ns_tgid, &rights))
+	if (safe_open_rights_of(ns_tgid, &rights))
 		return UINT32_MAX;
 	for (size_t i = 0; i < files->rights.count; i++)
-		if (process_rights_equal(&files->rights.items[i], &rights))
+		if (safe_open_rights_equal(&files->rights.items[i], &rights))
 			return i;
 	*vec_push(&files->rights) = rights;
 	return files->rights.count - 1;
@@ -515,28 +515,28 @@ static int open_source(const MappedFiles *files, const HeldFile *held, uint32_t 
 }
 
 static int open_source_with(const MappedFiles *files, const HeldFile *held,
-			    const ProcessRights *rights, uint32_t file, const char *path,
+			    const OpenRights *rights, uint32_t file, const char *path,
 			    struct stat *ret_stat)
 {
 	OwnRights own;
-	int fd = process_rights_enter(rights, &own), error;
+	int fd = safe_open_enter(rights, &own), error;
 
 	if (fd < 0)
 		return fd;
 	fd = open_source(files, held, file, path, ret_stat);
-	error = process_rights_leave(&own);
+	error = safe_open_leave(&own);
 	if (error)
 		closep(&fd);
 	return error ? error : fd;
 }
 
-/* Of a process that ended before it was looked at, only what everybody may read. */
+/* If a process ended before it was looked at, a file that all users may read is still opened. */
 static int open_source_as_root(const MappedFiles *files, uint32_t file, const char *path,
 			       struct stat *ret_stat)
 {
 	const HeldFile *held = held_file(files, file);
 	const JitFile *jit = held ? NULL : jit_files_by_id(&files->jit, file);
-	ProcessRights nobody;
+	OpenRights nobody;
 	int fd = -EACCES;
 
 	for (size_t i = 0; held && i < held->rights_count && fd < 0; i++)
@@ -544,7 +544,7 @@ static int open_source_as_root(const MappedFiles *files, uint32_t file, const ch
 				      path, ret_stat);
 	if (jit)
 		fd = open_source_with(files, NULL, &jit->rights, file, path, ret_stat);
-	process_rights_of_nobody(&nobody);
+	safe_open_rights_of_nobody(&nobody);
 	return fd >= 0 ? fd : open_source_with(files, held, &nobody, file, path, ret_stat);
 }
 

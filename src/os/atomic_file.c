@@ -3,12 +3,219 @@
 #include "util.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#define ATTEMPTS 100
+#define ATTEMPTS  100
+#define LINKS_MAX 40 /* as in the kernel */
+
+typedef struct Walk {
+	const Invoker *invoker;
+	int folder;	/* O_PATH */
+	struct stat in; /* of the folder */
+	char *rest;	/* of the path, below the folder */
+	unsigned links; /* followed so far */
+	bool by_link;	/* the last component is what a link leads to */
+	OutputPlace *place;
+} Walk;
+
+/* ---- trust ------------------------------------------------------------------------------- */
+
+static bool is_trusted(const Walk *walk, uid_t user)
+{
+	return user == 0 || (walk->invoker && walk->invoker->change && user == walk->invoker->uid);
+}
+
+/* Access control lists show in the bits of the group. */
+static bool others_may_write(const Walk *walk)
+{
+	return !is_trusted(walk, walk->in.st_uid) || walk->in.st_mode & S_IWOTH ||
+	       (walk->in.st_mode & S_IWGRP && walk->in.st_gid != 0);
+}
+
+/*
+ * Returns whether another user can have put this file into the folder. The kernel protects the
+ * files of those who are not root by its own rules.
+ */
+static bool is_of_others(const Walk *walk, const struct stat *st)
+{
+	if (geteuid() != 0 || !others_may_write(walk))
+		return false;
+	return !(walk->in.st_mode & S_ISVTX && is_trusted(walk, walk->in.st_uid) &&
+		 is_trusted(walk, st->st_uid));
+}
+
+/* ---- one step --------------------------------------------------------------------------- */
+
+/* Takes ownership of fd, a negative errno or a folder. */
+static int enter(Walk *walk, int fd)
+{
+	if (fd < 0)
+		return fd;
+	closep(&walk->folder);
+	walk->folder = fd;
+	return fstat(fd, &walk->in) ? -errno : 0;
+}
+
+static int open_path(int folder, const char *name, int flags)
+{
+	int fd = openat(folder, name, O_PATH | O_CLOEXEC | flags);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Replaces the first component, which ended before `rest`, by what the link says. */
+static int follow_text(Walk *walk, int link, const char *rest)
+{
+	char text[PATH_MAX];
+	ssize_t length = readlinkat(link, "", text, sizeof(text) - 1);
+	char *path;
+
+	if (length <= 0)
+		return length < 0 ? -errno : -ENOENT;
+	text[length] = '\0';
+	path = *rest ? xasprintf("%s/%s", text, rest) : xstrdup(text);
+	free(walk->rest);
+	walk->rest = path;
+	return *text == '/' ? enter(walk, open_path(AT_FDCWD, "/", O_DIRECTORY)) : 0;
+}
+
+static bool is_of_proc(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/* Takes ownership of fd, what the path leads to. */
+static int end_at_special(Walk *walk, int fd)
+{
+	walk->place->special = fd;
+	return 0;
+}
+
+/*
+ * Links of /proc lead to open files, whatever their text says: into other namespaces, or to a pipe
+ * that has no path. Only a regular file needs a path.
+ */
+static int follow_proc(Walk *walk, int link, const char *name, const char *rest)
+{
+	struct stat st;
+	int fd = open_path(walk->folder, name, 0);
+
+	if (fd < 0 || *rest) {
+		memmove(walk->rest, rest, strlen(rest) + 1);
+		return enter(walk, fd);
+	}
+	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return end_at_special(walk, fd);
+	close(fd);
+	return follow_text(walk, link, rest);
+}
+
+static int follow(Walk *walk, int link, const struct stat *st, const char *name, const char *rest)
+{
+	if (is_of_others(walk, st))
+		return -ENOLINK;
+	if (++walk->links > LINKS_MAX)
+		return -ELOOP;
+	walk->by_link |= !*rest;
+	return is_of_proc(link) ? follow_proc(walk, link, name, rest)
+				: follow_text(walk, link, rest);
+}
+
+static int end_at(Walk *walk, int fd, const struct stat *st, const char *name)
+{
+	const Invoker *invoker = walk->invoker;
+
+	if (S_ISDIR(st->st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st->st_mode)) {
+		if (is_of_others(walk, st) && !is_trusted(walk, st->st_uid))
+			return -ENOLINK;
+		fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 ? -errno : end_at_special(walk, fd);
+	}
+	if (invoker && invoker->change && st->st_uid != invoker->uid && walk->by_link)
+		return -EPERM;
+	walk->place->name = xstrdup(name);
+	return 0;
+}
+
+/* Enters a folder. Returns -ENOTDIR if it is a file or a link, which must be looked at first. */
+static int step_into(Walk *walk, const char *name)
+{
+	return enter(walk, open_path(walk->folder, name, O_DIRECTORY | O_NOFOLLOW));
+}
+
+/* Walks one component, `name`, after which `rest` remains. */
+static int step(Walk *walk, const char *name, const char *rest)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int error = *rest ? step_into(walk, name) : -ENOTDIR;
+
+	if (error != -ENOTDIR) {
+		memmove(walk->rest, rest, strlen(rest) + 1);
+		return error;
+	}
+	fd = open_path(walk->folder, name, O_NOFOLLOW);
+	if (fd == -ENOENT && !*rest) {
+		walk->place->name = xstrdup(name);
+		return 0;
+	}
+	if (fd < 0 || fstat(fd, &st))
+		return fd < 0 ? fd : -errno;
+	if (S_ISLNK(st.st_mode))
+		return follow(walk, fd, &st, name, rest);
+	return *rest ? -ENOTDIR : end_at(walk, fd, &st, name);
+}
+
+static int next_step(Walk *walk)
+{
+	const char *begin = walk->rest + strspn(walk->rest, "/");
+	size_t length = strcspn(begin, "/");
+	const char *rest = begin + length + strspn(begin + length, "/");
+	_cleanup_free_ char *name = strndup(begin, length);
+
+	if (length == 0)
+		return -EISDIR;
+	if (!*rest && begin[length] == '/')
+		rest = "."; /* "folder/" is the folder */
+	return step(walk, name, rest);
+}
+
+/* ---- the whole path ----------------------------------------------------------------------- */
+
+static int find_place(const char *path, const Invoker *invoker, OutputPlace *ret_place)
+{
+	Walk walk = {.invoker = invoker, .folder = -1, .place = ret_place, .rest = xstrdup(path)};
+	int error = *path ? 0 : -ENOENT;
+
+	*ret_place = OUTPUT_PLACE_NONE;
+	if (!error)
+		error = enter(&walk, open_path(AT_FDCWD, *path == '/' ? "/" : ".", O_DIRECTORY));
+	while (!error && !ret_place->name && ret_place->special < 0)
+		error = next_step(&walk);
+	ret_place->folder = walk.folder;
+	free(walk.rest);
+	return error;
+}
+
+static void free_place(OutputPlace *place)
+{
+	closep(&place->folder);
+	closep(&place->special);
+	free(place->name);
+	*place = OUTPUT_PLACE_NONE;
+}
+
+/* ---- the file --------------------------------------------------------------------------- */
 
 static int open_temp(AtomicFile *file)
 {
@@ -62,7 +269,7 @@ int atomic_file_open(const char *path, const Invoker *invoker, bool in_place, At
 	int error;
 
 	*ret_file = ATOMIC_FILE_NONE;
-	error = output_place_find(path, invoker, &ret_file->place);
+	error = find_place(path, invoker, &ret_file->place);
 	if (!error)
 		error = open_found(path, invoker, in_place, ret_file);
 	if (error)
@@ -114,6 +321,15 @@ void atomic_file_remove(const AtomicFile *file)
 	unlinkat(file->place.folder, file->place.name, 0);
 }
 
+void atomic_file_remove_path(const char *path, const Invoker *invoker)
+{
+	OutputPlace place;
+
+	if (!find_place(path, invoker, &place) && place.name)
+		unlinkat(place.folder, place.name, 0);
+	free_place(&place);
+}
+
 void atomic_file_discard(AtomicFile *file)
 {
 	closep(&file->fd);
@@ -121,6 +337,6 @@ void atomic_file_discard(AtomicFile *file)
 		unlinkat(file->place.folder, file->temp_name, 0);
 	free(file->temp_name);
 	free(file->temp_path);
-	output_place_free(&file->place);
+	free_place(&file->place);
 	*file = ATOMIC_FILE_NONE;
 }

@@ -116,6 +116,7 @@ OLD_WORDS = {
 # Texts of lines in which the words have another meaning, by file: the user `nobody`, names of file formats, quotations.
 ALLOWED = {
     "src/recorder/metadata.c": ('"strangers"',),
+    "src/os/safe_open.c": ("user `nobody`",),
     "src/os/sandbox.h": ("user (nobody",),
     "tests/e2e/output/test_export_options.py": ('"nobody"',),
     "tests/e2e/project/test_cli.py": ('"nobody"',),

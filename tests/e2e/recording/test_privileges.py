@@ -109,7 +109,7 @@ def record_with_capabilities(context, place):
 
 
 def names_of_jit(context, place, mode):
-    """What a user with capabilities is told of a process of root's, whose perf map has this mode."""
+    """The names that a user with capabilities gets of a process of root's, whose perf map has this mode."""
     target = context.start(context.workload("jit", map=1, first=20000))
     perf_map = Path(f"/tmp/perf-{target.pid}.map")
     wait_until(perf_map.exists, "the perf map is written")

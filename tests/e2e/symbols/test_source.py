@@ -308,7 +308,7 @@ def test_only_what_the_process_may_read(context):
     # Without rights to read all files, nor those of the owner, not even root.
     secret.chmod(0o000)
     stolen("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-    # What all may read is the text of anybody's program.
+    # A file that all may read can be the source of any program.
     secret.chmod(0o644)
     expect_failure(stolen, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 

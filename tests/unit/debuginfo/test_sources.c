@@ -453,8 +453,8 @@ static void test_rights_are_the_invokers(void **state)
 }
 
 /*
- * The same files when root asks for itself, and nothing is known of the recorded processes: what
- * everybody may read.
+ * The same files when root asks for itself, and nothing is known of the recorded processes: only
+ * files that all users may read are opened.
  */
 static void test_root_reads_what_all_may_read(void **state)
 {
@@ -463,10 +463,10 @@ static void test_root_reads_what_all_may_read(void **state)
 	if (geteuid() != 0)
 		skip();
 	give_restricted(fixture, -1);
-	give(fixture, "public.c", "everybody's", 1);
+	give(fixture, "public.c", "for all", 1);
 	assert_int_equal(write_all_sources(fixture), 0);
 	check_counts(fixture, 1, 8, 0);
-	check_emitted(fixture, 0, "public.c", "everybody's");
+	check_emitted(fixture, 0, "public.c", "for all");
 }
 
 static void test_groups_by_name(void **state)

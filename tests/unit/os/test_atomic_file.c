@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define OTHER  65534 /* nobody: the user who attacks */
+#define OTHER  65534 /* the user who attacks */
 #define SECRET "what must stay"
 
 static char *work; /* of root; the folder "theirs" in it is the attacker's */
@@ -149,7 +149,7 @@ static void test_folder_of_all(void **state)
 		assert_true(write_output("shared/link") < 0);
 		assert_true(is_intact("victim"));
 	}
-	/* Nobody else can have made this one, or replaced it. */
+	/* No other user can have made this one, or replaced it. */
 	assert_int_equal(chown(path, 0, 0), 0);
 	assert_int_equal(chmod(path, 01777), 0);
 	put_file("own", "old");
