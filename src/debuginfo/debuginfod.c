@@ -3,10 +3,13 @@
 #include "as_invoker.h"
 #include "privileges.h"
 #include "sandbox.h"
+#include "signals.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,6 +22,12 @@ typedef struct debuginfod_client debuginfod_client;
 typedef debuginfod_client *(*Begin)(void);
 typedef int (*FindDebuginfo)(debuginfod_client *client, const unsigned char *build_id, int length,
 			     char **ret_path);
+typedef int (*Progress)(debuginfod_client *client, long done, long all);
+typedef void (*SetProgress)(debuginfod_client *client, Progress progress);
+
+#define FILE_MAX  (4ULL << 30)
+#define ENDING_MS 1500 /* the time that the child has to remove what it did not complete */
+#define POLL_MS	  10
 
 bool debuginfod_enabled(void)
 {
@@ -32,15 +41,34 @@ bool debuginfod_is_installed(void)
 	return dlopen(LIBRARY, RTLD_NOW) != NULL; /* and it stays loaded */
 }
 
+/*
+ * The client calls it about every second, also while no data comes. The parent sends nothing: it
+ * closes its end when the answer is no longer needed. Then the client deletes its unfinished file.
+ */
+static int is_unneeded(debuginfod_client *client, long done, long all)
+{
+	struct pollfd polled = {.fd = SOCKET, .events = POLLIN};
+
+	(void)client;
+	(void)done;
+	(void)all;
+	return poll(&polled, 1, 0) != 0;
+}
+
 static int ask(const uint8_t *build_id, size_t length)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW);
 	Begin begin = library ? (Begin)dlsym(library, "debuginfod_begin") : NULL;
 	FindDebuginfo find =
 		library ? (FindDebuginfo)dlsym(library, "debuginfod_find_debuginfo") : NULL;
-	debuginfod_client *client = begin && find ? begin() : NULL;
+	SetProgress set_progress =
+		library ? (SetProgress)dlsym(library, "debuginfod_set_progressfn") : NULL;
+	debuginfod_client *client = begin && find && set_progress ? begin() : NULL;
 
-	return client ? find(client, build_id, length, NULL) : -ENOSYS;
+	if (!client)
+		return -ENOSYS;
+	set_progress(client, is_unneeded);
+	return find(client, build_id, length, NULL);
 }
 
 /*
@@ -68,10 +96,13 @@ static int become_invoker(const Invoker *invoker)
 /* Never returns. The answer is a byte: an errno, or 0 with the descriptor. */
 static void run_child(int socket, const uint8_t *build_id, size_t length, const Invoker *invoker)
 {
+	struct rlimit limit = {FILE_MAX, FILE_MAX};
 	uint8_t answer;
 	int fd;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
 	sandbox_ignore_group_signals();
 	/* The recorder's descriptors must not be open in code that talks to servers. */
 	if (dup2(socket, SOCKET) < 0 || close_range(SOCKET + 1, ~0U, 0))
@@ -95,20 +126,52 @@ static void log_fetched(int fd, const char *path)
 			 path);
 }
 
-static int receive(int socket)
+static int await_answer(int socket, uint64_t deadline_ns)
+{
+	struct pollfd polled = {.fd = socket, .events = POLLIN};
+
+	for (;;) {
+		uint64_t now = now_ns();
+		uint64_t left = deadline_ns ? (deadline_ns - MIN(now, deadline_ns)) / NSEC_PER_MSEC
+					    : SIGNALS_LOOKUP_POLL_MS;
+
+		if (signals_lookup_stopped())
+			return -EINTR;
+		if (deadline_ns && now >= deadline_ns)
+			return -ETIMEDOUT;
+		if (poll(&polled, 1, MIN(left + 1, SIGNALS_LOOKUP_POLL_MS)) > 0)
+			return 0;
+	}
+}
+
+/* Ends the child, which may need a moment to clean up. */
+static void end_child(pid_t pid)
+{
+	for (int ms = 0; ms < ENDING_MS; ms += POLL_MS) {
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			return;
+		usleep(POLL_MS * 1000);
+	}
+	kill(pid, SIGKILL);
+	TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
+}
+
+static int receive(int socket, uint64_t deadline_ns)
 {
 	uint8_t answer;
-	int fd, r = sandbox_receive(socket, &answer, 1, &fd);
+	int fd, r = await_answer(socket, deadline_ns);
 
+	if (r == 0)
+		r = sandbox_receive(socket, &answer, 1, &fd);
 	if (r < 0 || fd >= 0)
 		return r < 0 ? r : fd;
 	return answer ? -answer : -ENOENT;
 }
 
 int debuginfod_find(const uint8_t *build_id, size_t length, const char *path,
-		    const Invoker *invoker)
+		    const Invoker *invoker, uint64_t deadline_ns)
 {
-	int sockets[2], r, status;
+	int sockets[2], r;
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
@@ -118,11 +181,10 @@ int debuginfod_find(const uint8_t *build_id, size_t length, const char *path,
 	if (pid == 0)
 		run_child(sockets[1], build_id, length, invoker);
 	close(sockets[1]);
-	r = pid < 0 ? -EAGAIN : receive(sockets[0]);
+	r = pid < 0 ? -EAGAIN : receive(sockets[0], deadline_ns);
 	close(sockets[0]);
 	if (pid > 0)
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
+		end_child(pid);
 	if (r == -ENOSYS)
 		log_warn("DEBUGINFOD_URLS is set, but " LIBRARY " is not installed");
 	else if (r < 0)

@@ -17,10 +17,12 @@ bool debuginfod_is_installed(void);
 
 /*
  * Gets the debug file of a build id from a server, or from the client's own cache, in a process of
- * the invoker. Reports on stderr what it downloads for `path`. Returns a descriptor, which the
- * caller closes, -ENOENT if no server has it, or another negative errno.
+ * the invoker. Reports on stderr what it downloads for `path`. A server may be slow, send data
+ * without an end, or never answer: it has until deadline_ns (CLOCK_MONOTONIC; 0 = without limit),
+ * or until the lookup is stopped (signals.h), and may send 4 GiB. Returns a descriptor, which the
+ * caller closes, -ENOENT if no server has it, -ETIMEDOUT, -EINTR, or another negative errno.
  */
 int debuginfod_find(const uint8_t *build_id, size_t length, const char *path,
-		    const Invoker *invoker);
+		    const Invoker *invoker, uint64_t deadline_ns);
 
 #endif

@@ -13,11 +13,14 @@
 /* timeout(1) sends its signals within milliseconds; a person needs longer to press Ctrl-C again. */
 #define REQUEST_NS (NSEC_PER_SEC / 2)
 
+enum lookup { LOOKUP_NONE, LOOKUP_RUNS, LOOKUP_STOPPED };
+
 /* Signal handlers have no user pointer, so this is global. */
 static struct {
 	sigset_t inherited_mask;
 	struct sigaction inherited_sigchld, inherited_sigpipe, inherited_sigxfsz;
 	volatile sig_atomic_t count;	/* requests so far */
+	volatile sig_atomic_t lookup;	/* enum lookup */
 	volatile uint64_t requested_ns; /* the time of the last request; 0 if there was none */
 	uint64_t none_pending_ns;	/* the last time at which no signal was pending */
 	char *volatile unfinished; /* a copy: a signal may come after the caller freed its own */
@@ -137,6 +140,8 @@ void signals_note_time(void)
 		state.none_pending_ns = now;
 }
 
+#define NAMES_STOPPED                                                                              \
+	"wallprof: no more names are looked up; writing the profile; interrupt again to abort\n"
 #define STILL_WRITING "wallprof: still writing the profile; interrupt again to abort\n"
 
 static void write_text(const char *text)
@@ -153,6 +158,14 @@ static void on_signal(int number)
 
 	if (is_of_last_request(now_ns()))
 		return;
+	if (state.lookup == LOOKUP_RUNS) {
+		state.lookup = LOOKUP_STOPPED;
+		state.count = 0; /* what ended the recording does not count here */
+		count_request();
+		write_text(NAMES_STOPPED);
+		errno = saved;
+		return;
+	}
 	count_request();
 	if (state.count < 2) {
 		write_text(STILL_WRITING);
@@ -217,6 +230,21 @@ void signals_guard(const char *capture_path)
 	}
 	drop_repeats();
 	install(on_signal, SA_RESTART);
+}
+
+void signals_begin_lookup(void)
+{
+	state.lookup = LOOKUP_RUNS;
+}
+
+bool signals_lookup_stopped(void)
+{
+	return state.lookup == LOOKUP_STOPPED;
+}
+
+void signals_end_lookup(void)
+{
+	state.lookup = LOOKUP_NONE;
 }
 
 /* xmalloc() can exit at any place when memory runs out. */

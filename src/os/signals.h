@@ -3,7 +3,8 @@
  * signals.h - handles SIGINT, SIGTERM and SIGHUP (unless it is ignored) for the whole run.
  *
  * The first request ends the recording, and the profile is still written. The second one aborts the
- * export, but keeps the capture and says where it is. During a recording the signals are read from
+ * export, but keeps the capture and says where it is. One that comes while names are looked up ends
+ * only that. During a recording the signals are read from
  * a descriptor; afterwards handlers count them.
  *
  * One request may be several signals: timeout(1) sends one to its child and then one to the whole
@@ -60,6 +61,15 @@ void signals_note_time(void);
  * recording is in capture_path. NULL: nothing can be lost, so the first one does.
  */
 void signals_guard(const char *capture_path);
+
+/*
+ * Names are looked up: a request ends only that, and a further one aborts. A lookup asks every
+ * fifth of a second whether it was stopped.
+ */
+void signals_begin_lookup(void);
+bool signals_lookup_stopped(void);
+void signals_end_lookup(void);
+#define SIGNALS_LOOKUP_POLL_MS 200
 
 /* A file that must be deleted if wallprof ends early; NULL = none. */
 void signals_unfinished(const char *temp_path);

@@ -4,7 +4,9 @@
 #include "demangle.h"
 #include "jit_table.h"
 #include "sandbox.h"
+#include "signals.h"
 #include "symbol_files.h"
+#include "symbol_jobs.h"
 #include "symbol_record.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -165,11 +167,13 @@ typedef VEC(uint8_t) Bytes;
 /* Receives all that the child sends before it ends or its time is over. */
 static void receive_all(int socket, uint64_t deadline_ns, Bytes *bytes)
 {
-	for (uint64_t now; (now = now_ns()) < deadline_ns && bytes->count < OUTPUT_MAX;) {
+	for (uint64_t now; (now = now_ns()) < deadline_ns && bytes->count < OUTPUT_MAX &&
+			   !signals_lookup_stopped();) {
 		struct pollfd polled = {.fd = socket, .events = POLLIN};
 		ssize_t got;
 
-		if (poll(&polled, 1, (deadline_ns - now) / NSEC_PER_MSEC + 1) <= 0)
+		if (poll(&polled, 1,
+			 MIN((deadline_ns - now) / NSEC_PER_MSEC + 1, SIGNALS_LOOKUP_POLL_MS)) <= 0)
 			continue;
 		vec_reserve(bytes, bytes->count + READ_SIZE);
 		got = recv(socket, bytes->items + bytes->count, READ_SIZE, MSG_DONTWAIT);
@@ -181,17 +185,19 @@ static void receive_all(int socket, uint64_t deadline_ns, Bytes *bytes)
 	}
 }
 
-static void ask_child(const JitFile *file, const Request *request, Bytes *bytes)
+static void ask_child(const JitFile *file, const Request *request, uint64_t deadline_ns,
+		      Bytes *bytes)
 {
 	struct stat st;
 	uint64_t size = fstat(file->fd, &st) ? 0 : MIN((uint64_t)st.st_size, FILE_SIZE_MAX);
 	uint64_t seconds = SECONDS_BASE + size / BYTES_PER_SECOND;
 	SandboxLimits limits = {.memory = SANDBOX_MEMORY + 4 * size, .cpu_seconds = seconds};
+	uint64_t until_ns = now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC;
 	Sandbox sandbox;
 
 	if (sandbox_start(child_main, &file->fd, 1, request, &limits, &sandbox))
 		return;
-	receive_all(sandbox.socket, now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC, bytes);
+	receive_all(sandbox.socket, deadline_ns ? MIN(until_ns, deadline_ns) : until_ns, bytes);
 	sandbox_end(&sandbox);
 }
 
@@ -303,15 +309,17 @@ int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, 
 		JitFile *file = &files->list.items[i];
 		Request request = {file->kind, file->ns_tgid, addresses, count};
 		Reading reading = {file, next_file, &request, sink, summary, false};
+		const char *over;
 		Bytes bytes = {};
 
 		if (file->fd < 0)
 			continue;
-		if (sink->deadline_ns && now_ns() >= sink->deadline_ns) {
-			r = emit_note(&reading, "the time limit for all names is reached");
+		over = symbol_jobs_why_over(sink->deadline_ns);
+		if (over) {
+			r = emit_note(&reading, over);
 			continue;
 		}
-		ask_child(file, &request, &bytes);
+		ask_child(file, &request, sink->deadline_ns, &bytes);
 		r = emit_answers(&reading, &bytes);
 		next_file += reading.reported;
 		vec_free(&bytes);

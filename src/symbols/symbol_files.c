@@ -32,6 +32,7 @@ typedef struct Batch {
 	SymbolsSummary *summary;
 	SymbolCache *cache; /* or NULL */
 	bool servers_fail;  /* debuginfod's servers do not answer: do not ask them again */
+	uint64_t servers_deadline_ns; /* so that time is left for the files of this machine */
 	VEC(FileNames) files;
 	VEC(SymbolJob) jobs;
 } Batch;
@@ -97,8 +98,9 @@ static int open_debug(Batch *batch, FileNames *names)
 	if (fd >= 0 || !file->build_id_len || file->flags & FILE_VDSO || !may_ask_debuginfod(batch))
 		return fd;
 	names->asked_debuginfod = true;
-	fd = debuginfod_find(file->build_id, file->build_id_len, file->path, batch->sink->invoker);
-	/* Each question to a server that does not answer takes a minute or more. */
+	fd = debuginfod_find(file->build_id, file->build_id_len, file->path, batch->sink->invoker,
+			     batch->servers_deadline_ns);
+	/* Each question to a server that does not answer takes until the deadline. */
 	if (fd < 0 && fd != -ENOENT) {
 		batch->servers_fail = true;
 		names->asked_debuginfod = false;
@@ -335,8 +337,12 @@ int symbol_files_resolve(const AddressSpaces *spaces, const SymbolTarget *target
 			 const SymbolsSink *sink, SymbolsSummary *summary)
 {
 	Batch batch = {.sink = sink, .summary = summary, .cache = symbol_cache_open(sink->invoker)};
+	uint64_t now = now_ns();
 	int r = 0;
 
+	if (sink->deadline_ns)
+		batch.servers_deadline_ns =
+			now + (sink->deadline_ns - MIN(now, sink->deadline_ns)) / 2;
 	for (size_t i = 0, next; i < count && r == 0; i = next) {
 		for (next = i + 1; next < count; next++)
 			if (targets[next].file != targets[i].file)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbol_jobs.h"
+#include "signals.h"
 #include "symbol_child.h"
 #include "symbol_messages.h"
 #include <errno.h>
@@ -42,6 +43,14 @@ uint64_t symbol_job_seconds(int fd)
 	return size_of(fd) / BYTES_PER_SECOND;
 }
 
+const char *symbol_jobs_why_over(uint64_t deadline_ns)
+{
+	if (signals_lookup_stopped())
+		return "the lookup was interrupted";
+	return deadline_ns && now_ns() >= deadline_ns ? "the time limit for all names is reached"
+						      : NULL;
+}
+
 /* ---- the life of a child ----------------------------------------------------------- */
 
 static void start(SymbolJob *job, const SymbolJobsOptions *options)
@@ -51,14 +60,18 @@ static void start(SymbolJob *job, const SymbolJobsOptions *options)
 		options->seconds ? options->seconds : SECONDS_BASE + size / BYTES_PER_SECOND;
 	SandboxLimits limits = {.memory = SANDBOX_MEMORY + 2 * size, .cpu_seconds = seconds};
 	int fds[] = {job->request.fd, job->request.debug_fd};
+	const char *problem;
 	int error;
 
 	job->offsets.count = 0;
 	for (size_t i = 0; i < job->request.count; i++)
 		*vec_push(&job->offsets) = SYMBOL_NO_ANSWER;
 	job->deadline_ns = now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC;
-	if (options->deadline_ns && now_ns() >= options->deadline_ns) {
-		job->problem = xstrdup("the time limit for all names is reached");
+	if (options->deadline_ns)
+		job->deadline_ns = MIN(job->deadline_ns, options->deadline_ns);
+	problem = symbol_jobs_why_over(options->deadline_ns);
+	if (problem) {
+		job->problem = xstrdup(problem);
 		return;
 	}
 	error = sandbox_start(symbol_child_main, fds, ARRAY_LEN(fds), &job->request, &limits,
@@ -167,7 +180,8 @@ static void serve_all(Queue *queue, const SymbolJobsOptions *options)
 	VEC(struct pollfd) polled = {};
 	VEC(SymbolJob *) running = {};
 	uint64_t now = now_ns();
-	int timeout = INT32_MAX;
+	const char *over;
+	int timeout = SIGNALS_LOOKUP_POLL_MS;
 
 	for (size_t i = 0; i < queue->next; i++) {
 		SymbolJob *job = &queue->jobs[queue->order[i]];
@@ -182,11 +196,12 @@ static void serve_all(Queue *queue, const SymbolJobsOptions *options)
 		for (size_t i = 0; i < polled.count; i++)
 			polled.items[i].revents = 0; /* interrupted by a signal */
 	now = now_ns();
+	over = symbol_jobs_why_over(options->deadline_ns);
 	for (size_t i = 0; i < polled.count; i++) {
 		if (polled.items[i].revents)
 			serve(running.items[i], options);
-		if (is_running(running.items[i]) && running.items[i]->deadline_ns <= now)
-			finish(running.items[i], TOO_LONG);
+		if (is_running(running.items[i]) && (over || running.items[i]->deadline_ns <= now))
+			finish(running.items[i], over ? over : TOO_LONG);
 	}
 	vec_free(&polled);
 	vec_free(&running);

@@ -44,6 +44,12 @@ typedef struct SymbolJobsOptions {
 void symbol_jobs_run(SymbolJob *jobs, size_t count, const SymbolJobsOptions *options);
 void symbol_job_free(SymbolJob *job);
 
+/*
+ * Returns why no more names may be looked up: the deadline (CLOCK_MONOTONIC; 0 = none), or an
+ * interrupt (signals.h). NULL = they may be.
+ */
+const char *symbol_jobs_why_over(uint64_t deadline_ns);
+
 /* Returns the CPU time for a file of this size. */
 uint64_t symbol_job_seconds(int fd);
 

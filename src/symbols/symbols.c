@@ -12,6 +12,7 @@
 #include "jit_names.h"
 #include "kallsyms.h"
 #include "safe_open.h"
+#include "signals.h"
 #include "symbol_files.h"
 #include "symbol_record.h"
 #include <errno.h>
@@ -437,6 +438,7 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 	Resolver resolver = {.sink = sink, .spaces = address_spaces_new()};
 	int r = collect(&resolver, reader);
 
+	signals_begin_lookup();
 	if (r == 0) {
 		find_targets(&resolver);
 		resolver.summary.addresses = resolver.targets.count + resolver.kernel.count;
@@ -447,6 +449,7 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 		r = jit_names_resolve(sink->jit, resolver.fileless.items, resolver.fileless.count,
 				      address_spaces_file_count(resolver.spaces) + 1, sink,
 				      &resolver.summary);
+	signals_end_lookup();
 	if (r == 0 && with_kernel)
 		r = resolve_kernel(&resolver);
 	*ret_summary = resolver.summary;

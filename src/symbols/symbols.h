@@ -34,10 +34,13 @@ typedef struct SymbolsSink {
 	Sources *sources;	/* weighs what the frames name; NULL = sources are not needed */
 	const Invoker *invoker; /* its cache is used, and debuginfod runs as this user */
 	bool no_debuginfod;
-	uint64_t deadline_ns; /* CLOCK_MONOTONIC: no file is begun later; 0 = no limit */
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC: no lookup lasts longer; 0 = no limit */
 } SymbolsSink;
 
-/* No file is begun after this time; normal ones of a whole system take a fraction of it. */
+/*
+ * All lookups end after this time, those of debuginfod's servers after half of it; normal ones of a
+ * whole system take a fraction of it.
+ */
 #define SYMBOLS_SECONDS_MAX 120
 
 typedef struct SymbolsSummary {

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Attacks by other users on root who records: each did harm before wallprof withstood it."""
 import os
+import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from harness import IN_GUEST, WALLPROF, Profile, check, expect_failure, needs_command, needs_root
+from harness import (IN_GUEST, SLOWNESS, WALLPROF, Failure, Profile, check, expect_failure, needs_command,
+                     needs_root)
 
 pytestmark = pytest.mark.untimed
 USER = 65534
@@ -121,3 +125,49 @@ def test_perf_map_of_dropped_rights(context):
     check_none("drop", 0.6)
     check_none("drop", 0.0)  # it ends before it is looked at again
     expect_failure(check_none, "keep", 0.6)  # root's process may read it
+
+
+def start_silent_server(context):
+    """A server of debug information that takes questions and never answers."""
+    server = socket.create_server(("127.0.0.1", 0))
+    context.silent = server  # closed with the test
+    return f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+def interrupted_lookup(context, *arguments, output):
+    """Ends the lookup of names by a signal as soon as it waits for a server. Returns how long the rest took."""
+    url = start_silent_server(context)
+    environment = {**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_TIMEOUT": "300", "no_proxy": "*",
+                   "DEBUGINFOD_CACHE_PATH": str(context.path("debug")), "XDG_CACHE_HOME": str(context.path("cache"))}
+    process = subprocess.Popen([WALLPROF, *map(str, arguments)], env=environment, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    try:
+        for line in process.stderr:
+            if "requesting the debug information" in line:
+                break
+        time.sleep(1)  # two signals within half a second would be one
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=60)[1]
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        process.communicate()
+        raise Failure("an interrupt does not end the lookup") from error
+    check("no more names are looked up" in rest, rest)
+    check(process.returncode == 0, f"status {process.returncode}: {rest}")
+    check(output.exists(), "there is no profile")
+    return time.monotonic() - begin
+
+
+def test_interrupt_ends_the_lookup_of_names(context):
+    """What is there is written; a further interrupt would abort."""
+    needs_root()
+    if not list(Path("/usr/lib").glob("*/libdebuginfod.so.1")):
+        pytest.skip("no libdebuginfod.so.1")
+    profile, again = context.path("p.json"), context.path("q.json")
+    took = interrupted_lookup(context, "-o", profile, "--", *context.workload("burn", threads=1, ms=100), output=profile)
+    check(took < 10 * SLOWNESS, f"it took {took:.1f} s")
+    check(Profile.load(profile).threads, "the profile has no threads")
+    context.wallprof("record", "-q", "--defer-symbols", "-o", context.path("late.capture"), "--", "true")
+    took = interrupted_lookup(context, "export", "-o", again, context.path("late.capture"), output=again)
+    check(took < 10 * SLOWNESS, f"it took {took:.1f} s")
