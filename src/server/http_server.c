@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "http_server.h"
 #include "api.h"
+#include "peer_user.h"
 #include "static_files.h"
 #include "util.h"
 #include <arpa/inet.h>
@@ -13,10 +14,15 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX	   32
+/*
+ * Connections that say nothing keep others waiting only for some seconds, and many fit: a browser
+ * leaves some behind.
+ */
+#define CONNECTIONS_MAX	   512
+#define SILENT_SECONDS	   3
 #define CONNECTION_MEMORY  (32u << 10) /* for headers and data that is sent */
-#define CONNECTION_SECONDS 120
-#define SECRET_BYTES	   20 /* 160 bits = 32 letters */
+#define CONNECTION_SECONDS 120	       /* from a request on */
+#define SECRET_BYTES	   20	       /* 160 bits = 32 letters */
 #define PREFLIGHT_SECONDS  "86400"
 #define METHODS		   "GET, HEAD, OPTIONS, POST"
 #define BODY_MAX	   (4u << 20) /* the viewer's requests have about 200 KB */
@@ -26,6 +32,7 @@ struct HttpServer {
 	const char *profile;
 	Api *api;
 	int viewer_fd; /* the viewer's folder, or -1 */
+	int diag_fd;   /* for peer_user_find() */
 	uint16_t port;
 	char secret[SECRET_BYTES * 8 / 5 + 1];
 	char *name; /* name of the profile in the decoded path */
@@ -230,6 +237,8 @@ static Request *begin_request(HttpServer *server, struct MHD_Connection *connect
 	Request *request = xcalloc(1, sizeof(*request));
 	const char *below = below_secret(server, path);
 
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+				  (unsigned int)CONNECTION_SECONDS);
 	request->is_authorized = below && is_our_host(server, request_header(connection, "Host"));
 	request->wants_body =
 		request->is_authorized && !strcmp(method, "POST") && api_is_path(below);
@@ -297,58 +306,18 @@ static void end_request(void *user, struct MHD_Connection *connection, void **st
 
 /* ---- allowed clients ------------------------------------------------------------------------ */
 
-/* TCP_ESTABLISHED of the kernel's net/tcp_states.h */
-#define ESTABLISHED 1
-
 /*
- * Finds the client's socket in /proc/net/tcp or tcp6 (proc(5)), which writes addresses in the form
- * of `client`. Only a connected socket has its owner there: a closed one is listed with root as the
- * owner.
+ * Other users of this machine may learn the URL, for example from a browser's arguments, but cannot
+ * use it.
  */
-static bool find_socket(const char *table, const char *client, uint16_t port, uint16_t our_port,
-			uid_t *ret_uid)
-{
-	_cleanup_fclose_ FILE *file = fopen(table, "re");
-	_cleanup_free_ char *line = NULL;
-	size_t room = 0;
-
-	while (file && getline(&line, &room, file) > 0) {
-		unsigned int from_port, to_port, state, uid;
-		char address[33];
-
-		if (sscanf(line,
-			   " %*d: %32[0-9A-F]:%4x %*32[0-9A-F]:%4x %2x %*x:%*x %*x:%*x %*x %u",
-			   address, &from_port, &to_port, &state, &uid) == 5 &&
-		    !strcmp(address, client) && from_port == port && to_port == our_port &&
-		    state == ESTABLISHED) {
-			*ret_uid = uid;
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * Finds the user of the other end of the connection. Other users of this machine may learn the URL,
- * for example from a browser's arguments, but cannot use it.
- */
-static bool find_owner(const struct sockaddr_in *peer, uint16_t our_port, uid_t *ret_uid)
-{
-	uint16_t port = ntohs(peer->sin_port);
-	char mapped[33], *client = mapped + 24;
-
-	snprintf(mapped, sizeof(mapped), "0000000000000000FFFF0000%08X", peer->sin_addr.s_addr);
-	return find_socket("/proc/net/tcp", client, port, our_port, ret_uid) ||
-	       find_socket("/proc/net/tcp6", mapped, port, our_port, ret_uid);
-}
-
 static enum MHD_Result may_connect(void *user, const struct sockaddr *address, socklen_t length)
 {
 	const HttpServer *server = user;
 	uid_t uid;
 
 	if (length < sizeof(struct sockaddr_in) || address->sa_family != AF_INET ||
-	    !find_owner((const struct sockaddr_in *)address, server->port, &uid))
+	    !peer_user_find(server->diag_fd, (const struct sockaddr_in *)address, server->port,
+			    &uid))
 		return MHD_NO;
 	return uid == geteuid() || uid == 0 ? MHD_YES : MHD_NO;
 }
@@ -421,6 +390,8 @@ static int listen_on(HttpServer *server, uint16_t port)
 	if (fd < 0)
 		return fd;
 	server->port = port;
+	closep(&server->diag_fd);
+	server->diag_fd = peer_user_open(port);
 	errno = 0;
 	/*
 	 * MHD_stop_daemon() closes the socket. If the start fails, libmicrohttpd may have closed it
@@ -431,7 +402,7 @@ static int listen_on(HttpServer *server, uint16_t port)
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONNECTION_SECONDS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SILENT_SECONDS,
 		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 	return server->daemon ? 0 : errno ? -errno : -EIO;
 }
@@ -462,7 +433,7 @@ int http_server_start(const HttpServerOptions *options, HttpServer **ret_server)
 	server->profile = options->profile;
 	server->name = xstrdup(options->name);
 	server->api = api_new(options->profile);
-	server->viewer_fd = -1;
+	server->viewer_fd = server->diag_fd = -1;
 	error = make_secret(server);
 	if (error)
 		return error;
@@ -490,6 +461,7 @@ void http_server_stop(HttpServer *server)
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
 	closep(&server->viewer_fd);
+	closep(&server->diag_fd);
 	free(server->name);
 	free(server->origin);
 	free(server->url);

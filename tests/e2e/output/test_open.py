@@ -236,6 +236,31 @@ def test_slow_reader(context):
           "the end of the answer does not count")
 
 
+def test_half_open_connections(context):
+    """A thousand connections that ask nothing, of this user and of another one, keep it from answering for seconds."""
+    needs_root()
+    opened = Opened(context, profile_of(context))
+    hold = ("import socket, sys, time\n"
+            "held = []\n"
+            "for _ in range(500):\n"
+            "    held.append(socket.create_connection(('127.0.0.1', int(sys.argv[1]))))\n"
+            "print('held', flush=True)\n"
+            "time.sleep(1000)\n")
+    nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    for settings in ({}, nobody, {}):
+        holder = context.start(["/usr/bin/python3", "-c", hold, str(opened.port)], stdout=subprocess.PIPE, text=True,
+                               **settings)
+        check(holder.stdout.readline() == "held\n", "the connections were not made")
+    begin = time.monotonic()
+    check_answer(opened.ask(), 200)
+    took = time.monotonic() - begin
+    check(took < 20, f"it answered after {took:.1f} s")
+    begin = time.monotonic()
+    check_answer(opened.ask(), 200)
+    check(time.monotonic() - begin < 20, "the second answer took longer")
+    check(fetched_by(opened, **nobody) == "", "another user is answered")
+
+
 CLIENT = """import socket, sys
 family, address, port, path, closes = sys.argv[1:]
 connection = socket.socket(getattr(socket, family))
