@@ -164,12 +164,19 @@ const char *error_text(int error)
 	return strerror(-error);
 }
 
+static int memory_failure_status = 125;
+
+void set_memory_failure_status(int status)
+{
+	memory_failure_status = status;
+}
+
 static void *check_memory(void *p, size_t size)
 {
 	if (p || size == 0)
 		return p;
 	log_error("getting %zu bytes of memory failed: %s", size, error_text(-ENOMEM));
-	exit(125);
+	exit(memory_failure_status);
 }
 
 void *xmalloc(size_t size)

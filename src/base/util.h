@@ -76,6 +76,9 @@ const char *remedy_other_place(int error);
 
 /* ---- memory: running out ends the program with a message ---------------- */
 
+/* The exit status then; 125 until it is set. */
+void set_memory_failure_status(int status);
+
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *p, size_t size);

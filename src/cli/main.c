@@ -261,6 +261,8 @@ static int profile(const Options *options, const Invoker *invoker)
 		suggest_verb(options, &result);
 		return status_of_failure(&result);
 	}
+	if (!result.command_running)
+		set_memory_failure_status(exit_status(&result, true));
 	/* If a full disk cut the recording short, the part before it is still exported. */
 	if (privileges_keep(0) ||
 	    export_capture(options, invoker, capture, /* of_recording= */ true)) {
@@ -344,6 +346,9 @@ int main(int argc, char **argv)
 	/* Commands that only read files need no capabilities. */
 	if (!needs_capabilities(&options) && privileges_keep(0))
 		return EXIT_WALLPROF_FAILED;
+	/* As for all else that keeps a command from reading or writing its files. */
+	if (options.verb == VERB_EXPORT || options.verb == VERB_REPORT || options.verb == VERB_OPEN)
+		set_memory_failure_status(EXIT_FAILURE);
 	invoker_find(options.as_root, &invoker);
 	switch (options.verb) {
 	case VERB_PROFILE:

@@ -248,6 +248,22 @@ def test_address_space(context):
         check(done.returncode == 0 or "ulimit -v" in done.stderr or "shared" in done.stderr, f"{kib}: {done}")
 
 
+def test_status_without_memory(context):
+    """It is the one of the manual page: 1 where files are read, the command's own where that had failed."""
+    output = context.path("p.json")
+    many = "for i in $(seq 200); do /bin/true; done; exit 3"
+    check(subprocess.run([WALLPROF, "record", "-q", "-o", "many", "--", "sh", "-c", many], cwd=context.folder,
+                         timeout=GIVE_UP_S).returncode == 3, "the command's status is not that of the recording")
+    failed = 0
+    for arguments in (("export", "-o", output, "many"), ("report", "many")):
+        for kib in range(16000, 34000, 1000):
+            done = limited(context, "as", kib << 10, *arguments)
+            if "bytes of memory failed" in done.stderr:
+                failed += 1
+                check(done.returncode == 1, f"{arguments} with {kib} KiB: status {done.returncode}: {done.stderr}")
+    check(failed > 2, "memory did not run out")
+
+
 def check_capture(context, capture, most):
     """It has something of the command's, and no more bytes than there was room for."""
     check(capture.stat().st_size <= most, f"{capture.stat().st_size} bytes, should be {most} at most")
