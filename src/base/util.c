@@ -166,7 +166,7 @@ const char *error_text(int error)
 
 static int memory_failure_status = 125;
 
-void set_memory_failure_status(int status)
+void util_set_memory_failure_status(int status)
 {
 	memory_failure_status = status;
 }

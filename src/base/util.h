@@ -77,7 +77,7 @@ const char *remedy_other_place(int error);
 /* ---- memory: running out ends the program with a message ---------------- */
 
 /* The exit status then; 125 until it is set. */
-void set_memory_failure_status(int status);
+void util_set_memory_failure_status(int status);
 
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);

@@ -262,7 +262,7 @@ static int profile(const Options *options, const Invoker *invoker)
 		return status_of_failure(&result);
 	}
 	if (!result.command_running)
-		set_memory_failure_status(exit_status(&result, true));
+		util_set_memory_failure_status(exit_status(&result, true));
 	/* If a full disk cut the recording short, the part before it is still exported. */
 	if (privileges_keep(0) ||
 	    export_capture(options, invoker, capture, /* of_recording= */ true)) {
@@ -348,7 +348,7 @@ int main(int argc, char **argv)
 		return EXIT_WALLPROF_FAILED;
 	/* As for all else that keeps a command from reading or writing its files. */
 	if (options.verb == VERB_EXPORT || options.verb == VERB_REPORT || options.verb == VERB_OPEN)
-		set_memory_failure_status(EXIT_FAILURE);
+		util_set_memory_failure_status(EXIT_FAILURE);
 	invoker_find(options.as_root, &invoker);
 	switch (options.verb) {
 	case VERB_PROFILE:

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "atomic_file.h"
 #include "util.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -215,6 +218,60 @@ static void free_place(OutputPlace *place)
 	*place = OUTPUT_PLACE_NONE;
 }
 
+/* ---- what killed runs left -------------------------------------------------------------- */
+
+/* A run that lives has its file locked, also one in another PID namespace. */
+static bool is_locked(int folder, const char *name)
+{
+	_cleanup_close_ int fd =
+		openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB);
+}
+
+/* Returns whether it is "NAME.tmp-PID-NUMBER", and no process has that ID. */
+static bool is_of_ended_run(const char *entry, const char *name)
+{
+	size_t length = strlen(name);
+	int pid, number, end = 0;
+
+	if (strncmp(entry, name, length) ||
+	    sscanf(entry + length, ".tmp-%d-%d%n", &pid, &number, &end) != 2 ||
+	    entry[length + end] || pid <= 0)
+		return false;
+	return kill(pid, 0) && errno == ESRCH;
+}
+
+static void remove_left(int folder, const char *entry, const char *path, const Invoker *invoker)
+{
+	struct stat st;
+
+	if (fstatat(folder, entry, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return;
+	if (st.st_uid != geteuid() && !(invoker && invoker->change && st.st_uid == invoker->uid))
+		return;
+	if (!is_locked(folder, entry) && !unlinkat(folder, entry, 0))
+		log_info("removed %s beside %s, which a killed run left (%.1f MB)", entry, path,
+			 st.st_size / 1e6);
+}
+
+/* It is unfinished: a capture has another name as soon as it has events. */
+static void remove_all_left(const AtomicFile *file, const char *path, const Invoker *invoker)
+{
+	int fd = openat(file->place.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (!folder) {
+		closep(&fd);
+		return;
+	}
+	while ((entry = readdir(folder)))
+		if (is_of_ended_run(entry->d_name, file->place.name))
+			remove_left(file->place.folder, entry->d_name, path, invoker);
+	closedir(folder);
+}
+
 /* ---- the file --------------------------------------------------------------------------- */
 
 static int open_temp(AtomicFile *file)
@@ -254,9 +311,11 @@ static int open_found(const char *path, const Invoker *invoker, bool in_place, A
 
 	if (file->place.special >= 0)
 		return in_place ? open_special(file) : -ENOTSUP;
+	remove_all_left(file, path, invoker);
 	error = open_temp(file);
 	if (error)
 		return error;
+	flock(file->fd, LOCK_EX | LOCK_NB); /* for remove_all_left() of other runs */
 	file->temp_path =
 		xasprintf("%.*s%s", slash ? (int)(slash - path + 1) : 0, path, file->temp_name);
 	if (invoker && invoker->change && fchown(file->fd, invoker->uid, invoker->gid))

@@ -9,6 +9,9 @@
  * sudo, can have made it. The path is walked folder by folder, and each folder stays open, so that
  * nothing can be exchanged between the check and the use.
  *
+ * Temporary files of earlier runs that were killed are removed when the same file is written again,
+ * unless their process still lives, in whatever PID namespace (they are locked).
+ *
  * The temporary name is always a new one (O_EXCL, which does not follow links either). Only its
  * owner may read the file, as for perf's files: it has the paths of all that was recorded, and
  * source text.

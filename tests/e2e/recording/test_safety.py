@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness import (IN_GUEST, SLOWNESS, WALLPROF, Failure, Profile, check, expect_failure, needs_command,
-                     needs_root)
+                     needs_root, wait_until)
 
 pytestmark = pytest.mark.untimed
 USER = 65534
@@ -171,3 +171,21 @@ def test_interrupt_ends_the_lookup_of_names(context):
     context.wallprof("record", "-q", "--defer-symbols", "-o", context.path("late.capture"), "--", "true")
     took = interrupted_lookup(context, "export", "-o", again, context.path("late.capture"), output=again)
     check(took < 10 * SLOWNESS, f"it took {took:.1f} s")
+
+
+def test_files_of_a_killed_run(context):
+    """The next run finds and removes them; those of a run that lives stay."""
+    needs_root()
+    output = context.path("p.json")
+
+    def start():
+        process = context.start([WALLPROF, "-q", "-o", output, "--delay", "60s", "--", "sleep", "100"])
+        wait_until(lambda: list(context.folder.glob(f"p.capture.tmp-{process.pid}-*")), "the temporary file is there")
+        return process
+    killed, living = start(), start()
+    killed.kill()
+    killed.wait()
+    done = context.wallprof("-o", output, "--discard-capture", "--", "true")
+    check("which a killed run left" in done.stderr, done.stderr)
+    check(not list(context.folder.glob(f"*.tmp-{killed.pid}-*")), "the file is still there")
+    check(list(context.folder.glob(f"*.tmp-{living.pid}-*")), "the file of a living run is gone")

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -248,6 +249,76 @@ static void test_descriptors_by_path(void **state)
 	close(ends[1]);
 }
 
+/* ---- files of killed runs ------------------------------------------------------------- */
+
+static pid_t dead_pid(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+/* What a run that is killed leaves. Returns its name in `work`. */
+static char *left_by_killed_run(const char *name)
+{
+	_cleanup_free_ char *path = in_work(name);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		AtomicFile file;
+
+		atomic_file_open(path, NULL, false, &file);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(pid, NULL, 0);
+	return xasprintf("%s.tmp-%d-0", name, (int)pid);
+}
+
+static void test_killed_runs(void **state)
+{
+	_cleanup_free_ char *left = left_by_killed_run("out"), *other = left_by_killed_run("out2");
+	_cleanup_free_ char *link = xasprintf("out.tmp-%d-1", (int)dead_pid());
+	_cleanup_free_ char *own = xasprintf("out.tmp-%d-7", (int)getpid());
+	_cleanup_free_ char *further = xasprintf("%s.txt", left);
+
+	(void)state;
+	assert_true(exists(left));
+	assert_true(exists(other));
+	put_file("victim", SECRET);
+	put_file(own, "of a living process");
+	put_file(further, "of another program");
+	make_link("victim", link, geteuid());
+	assert_int_equal(write_output("out"), 0);
+	assert_false(exists(left));
+	assert_true(exists(other)); /* that is another output's */
+	assert_true(exists(own));
+	assert_true(exists(further));
+	assert_true(exists(link));
+	assert_true(is_intact("victim"));
+}
+
+/* A run in another PID namespace has an ID that no process has here. */
+static void test_living_run_elsewhere(void **state)
+{
+	_cleanup_free_ char *path = in_work("out"), *temp = NULL, *renamed = NULL;
+	_cleanup_free_ char *name = xasprintf("out.tmp-%d-0", (int)dead_pid());
+	AtomicFile file;
+
+	(void)state;
+	assert_int_equal(atomic_file_open(path, NULL, false, &file), 0);
+	temp = in_work(file.temp_name);
+	renamed = in_work(name);
+	assert_int_equal(rename(temp, renamed), 0);
+	assert_int_equal(write_output("out"), 0);
+	assert_true(exists(name));
+	atomic_file_discard(&file);
+	assert_int_equal(write_output("out"), 0);
+	assert_false(exists(name));
+}
+
 /* ---- between a look and the open ---------------------------------------------------- */
 
 #define EXCHANGES 30000
@@ -313,6 +384,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_old_names, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_fifo, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_descriptors_by_path, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_killed_runs, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_living_run_elsewhere, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_exchanged, set_up, tear_down),
 	};
 
