@@ -40,6 +40,8 @@ struct JitTable {
 	Map by_index;	      /* JitdumpLoad::index -> codes */
 	RangeHistory history; /* value: piece */
 	bool history_built;
+	const uint64_t *wanted; /* sorted; NULL = all addresses are */
+	size_t wanted_count;
 	uint64_t room; /* of a perf map: the next free SVMA */
 	size_t pending_line;
 	uint64_t pending_start; /* the code that the pending lines belong to */
@@ -150,16 +152,32 @@ static uint32_t add_code(JitTable *table, const Code *wanted)
 
 /* ---- from a perf map ------------------------------------------------------ */
 
+void jit_table_limit(JitTable *table, const uint64_t *addresses, size_t count)
+{
+	table->wanted = addresses;
+	table->wanted_count = count;
+}
+
+static bool is_wanted(const JitTable *table, const PerfMapPiece *piece)
+{
+	size_t next;
+
+	if (!table->wanted)
+		return true;
+	next = partition_point(middle, table->wanted_count, table->wanted[middle] < piece->start);
+	return next < table->wanted_count && table->wanted[next] - piece->start < piece->size;
+}
+
 static void add_map_piece(void *user, const PerfMapPiece *piece)
 {
 	JitTable *table = user;
-	Code wanted = {
-		.svma = table->room,
-		.size = piece->size,
-		.start = piece->start,
-		.name = intern_name(table, piece->name, piece->name_size),
-	};
-	uint32_t code = find_same(table, wanted.start, wanted.size, wanted.name);
+	Code wanted = {.svma = table->room, .size = piece->size, .start = piece->start};
+	uint32_t code;
+
+	if (!is_wanted(table, piece))
+		return;
+	wanted.name = intern_name(table, piece->name, piece->name_size);
+	code = find_same(table, wanted.start, wanted.size, wanted.name);
 
 	if (code == MAP_NONE) {
 		if (wanted.size > JIT_SVMA_MAX - table->room) {
@@ -177,7 +195,7 @@ void jit_table_add_perf_map(JitTable *table, const char *text, size_t size)
 	PerfMapSummary summary;
 
 	perf_map_parse(text, size, add_map_piece, table, &summary);
-	table->summary.malformed = summary.malformed;
+	table->summary.malformed += summary.malformed;
 	table->summary.torn_bytes = summary.torn_bytes;
 	table->summary.no_times = true;
 }

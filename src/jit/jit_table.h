@@ -50,6 +50,13 @@ typedef struct JitTable JitTable;
 JitTable *jit_table_new(void);
 void jit_table_free(JitTable *table);
 
+/*
+ * Of perf maps that are added later, only the pieces that have one of these addresses are kept: a
+ * map can have millions of lines. The addresses are sorted, and must stay.
+ */
+void jit_table_limit(JitTable *table, const uint64_t *addresses, size_t count);
+
+/* A map can be added in parts, each of which ends with a line. */
 void jit_table_add_perf_map(JitTable *table, const char *text, size_t size);
 
 /* Returns 0, or jitdump_parse()'s error; then nothing was added. */

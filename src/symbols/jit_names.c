@@ -18,6 +18,7 @@
 
 #define FILE_SIZE_MAX	 (1ULL << 30)
 #define OUTPUT_MAX	 (256u << 20)
+#define MAP_PART	 (4u << 20)
 #define READ_SIZE	 (256u << 10)
 #define SECONDS_BASE	 10
 #define BYTES_PER_SECOND (8u << 20)
@@ -120,20 +121,74 @@ static char *read_all(int fd, size_t *ret_size)
 	return data;
 }
 
-static int read_table(JitTable *table, enum jit_kind kind, int fd)
+static int compare_addresses(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Returns how much of a part of a map are whole lines. A line that fills the part is dropped. */
+static size_t whole_lines(const char *part, size_t size, bool is_last)
+{
+	const char *newline = is_last ? NULL : memrchr(part, '\n', size);
+
+	if (newline)
+		return newline + 1 - part;
+	return is_last || size == MAP_PART ? size : 0;
+}
+
+/*
+ * Reads a map in parts, because it can be large, and keeps what has one of the sorted addresses.
+ * The file may grow meanwhile; only its first size counts.
+ */
+static int read_perf_map(JitTable *table, int fd)
+{
+	_cleanup_free_ char *part = xmalloc(MAP_PART);
+	size_t kept = 0, lines;
+	uint64_t done = 0;
+	struct stat st;
+
+	if (fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size > FILE_SIZE_MAX)
+		return -EFBIG;
+	while (done < (uint64_t)st.st_size) {
+		ssize_t n = pread(fd, part + kept,
+				  MIN(MAP_PART - kept, (uint64_t)st.st_size - done), done);
+
+		if (n <= 0)
+			break;
+		done += n;
+		kept += n;
+		lines = whole_lines(part, kept, done == (uint64_t)st.st_size);
+		jit_table_add_perf_map(table, part, lines);
+		kept -= lines;
+		memmove(part, part + lines, kept);
+	}
+	return 0;
+}
+
+static int read_jitdump(JitTable *table, int fd)
 {
 	size_t size;
 	char *data = read_all(fd, &size);
-	int r = 0;
+	int r = data ? jit_table_add_jitdump(table, data, size) : -EFBIG;
 
-	if (!data)
-		return -EFBIG;
-	if (kind == JIT_PERF_MAP)
-		jit_table_add_perf_map(table, data, size);
-	else
-		r = jit_table_add_jitdump(table, data, size);
 	free(data);
 	return r;
+}
+
+static int read_table(JitTable *table, const Request *request, int fd)
+{
+	uint64_t *sorted;
+
+	if (request->kind != JIT_PERF_MAP)
+		return read_jitdump(table, fd);
+	sorted =
+		xcalloc(request->count, sizeof(*sorted)); /* the table needs it until it is freed */
+	memcpy(sorted, request->addresses, request->count * sizeof(*sorted));
+	qsort(sorted, request->count, sizeof(*sorted), compare_addresses);
+	jit_table_limit(table, sorted, request->count);
+	return read_perf_map(table, fd);
 }
 
 static void child_main(int socket, const int *fds, const void *argument)
@@ -142,7 +197,7 @@ static void child_main(int socket, const int *fds, const void *argument)
 	Emitter emitter = {.socket = socket, .request = request, .table = jit_table_new()};
 	const JitTableSummary *summary = jit_table_summary(emitter.table);
 	struct rec_total end = {.h = {.kind = REC_TOTAL, .len = sizeof(end)}};
-	int r = read_table(emitter.table, request->kind, fds[0]);
+	int r = read_table(emitter.table, request, fds[0]);
 
 	for (size_t i = 0; i < request->count && r == 0; i++) {
 		emitter.avma = request->addresses[i];

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Code made at run time has its names, its times and, from a jitdump, its lines."""
 import json
+import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from harness import (ABSOLUTE, MS, SHARE, WORKLOADS, Profile, Skip, by_state, check, check_close, check_timed,
-                     check_unexplained, expect_failure, needs_command, needs_root, unless_stolen,
+from harness import (ABSOLUTE, MS, SHARE, WALLPROF, WORKLOADS, Profile, Skip, by_state, check, check_close, check_timed,
+                     check_unexplained, expect_failure, fewer, needs_command, needs_root, unless_stolen,
                      without_stolen)
 
 pytestmark = pytest.mark.untimed
@@ -253,3 +255,37 @@ def test_node_in_a_container(context):
     needs_containers()
     truth = run_node(context, "--perf-basic-prof", in_container)
     check(truth["pid"] == 1, "this is no namespace")
+
+
+# Burns in code without a file, and has a perf map of so many lines, of which the last one names the code.
+LARGE = """
+import ctypes, mmap, os, sys, time
+memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
+memory.write(bytes.fromhex("55 48 89 e5 48 ff cf 75 fb 5d c3"))
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+with open(f"/tmp/perf-{os.getpid()}.map", "w") as file:
+    for i in range(int(sys.argv[1])):
+        file.write("%x 40 function_%d\\n" % (0x10000 + i * 64, i))
+    file.write("%x 40 the_last_one\\n" % address)
+function, end = ctypes.CFUNCTYPE(None, ctypes.c_ulong)(address), time.monotonic() + 0.3
+while time.monotonic() < end:
+    function(10000000)
+print(os.getpid())
+"""
+
+
+def test_large_perf_map(context):
+    """Millions of lines cost no memory: only those of recorded addresses are kept."""
+    lines = fewer(3000000)
+    process = subprocess.Popen([WALLPROF, "-q", "-o", context.path("p.json"), "--", sys.executable, "-c", LARGE, str(lines)],
+                               stdout=subprocess.PIPE, text=True)
+    pid = int(process.stdout.read())
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    perf_map = Path(f"/tmp/perf-{pid}.map")
+    size = perf_map.stat().st_size
+    perf_map.unlink()
+    check(process.returncode == 0, f"status {process.returncode}")
+    check(running_in(Profile.load(context.path("p.json")), lambda name: name == "the_last_one") > 0,
+          "the last line's name is missing")
+    check(usage.ru_maxrss << 10 < (250 << 20), f"{usage.ru_maxrss} KiB for a map of {size >> 20} MB")

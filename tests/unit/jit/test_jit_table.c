@@ -72,6 +72,29 @@ static void test_map_the_last_holds(void **state)
 	jit_table_free(table);
 }
 
+/* The names of the wanted addresses are the same as without a limit, in one part or in several. */
+static void test_only_wanted_addresses(void **state)
+{
+	static const uint64_t wanted[] = {0x0fff, 0x1010, 0x10ff, 0x3000, UINT64_MAX};
+	static const char first[] = "1000 100 one\n1080 100 two\n2000 10 unwanted\nx\n";
+	static const char second[] = "1000 40 three\n3000 1 four\n2fff 1 before\ny\n";
+	JitTable *table = jit_table_new();
+
+	(void)state;
+	jit_table_limit(table, wanted, ARRAY_LEN(wanted));
+	jit_table_add_perf_map(table, first, strlen(first));
+	jit_table_add_perf_map(table, second, strlen(second));
+	assert_found(table, 0x0fff, "");
+	assert_found(table, 0x1010, "three@0");
+	assert_found(table, 0x10ff, "two@0");
+	assert_found(table, 0x3000, "four@0");
+	assert_found(table, 0x2000, "");
+	assert_found(table, 0x2fff, "");
+	assert_int_equal(jit_table_summary(table)->pieces, 4);
+	assert_int_equal(jit_table_summary(table)->malformed, 2);
+	jit_table_free(table);
+}
+
 static void test_said_twice_is_one(void **state)
 {
 	JitTable *table = from_map("1000 100 a\n1000 100 b\n1000 100 a\n1000 100 a\n2000 10 c\n");
@@ -474,6 +497,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_map_the_last_holds),
+		cmocka_unit_test(test_only_wanted_addresses),
 		cmocka_unit_test(test_said_twice_is_one),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_room),
