@@ -40,13 +40,15 @@ PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_o
            "unwind_sections.c", "unwind_state.c", "unwind_table.c"]
 AT_A_TIME = 2
 LEAST_PERCENT = 80
+LEAST_CAPTURES = {"capture": 2000, "export": 2000}  # each is run for longer until it has had so many, leaks counted
+LEAST_CAPTURES_S = 300  # but no longer
 LEAST_RUNS = 10  # in a second of CPU time: by the clock it may be given next to nothing
 NICE = 19  # tests that measure time get the CPU first
 PLANTED_S = 180  # at most: it is found in seconds, but on a busy machine some inputs are slow
 CRASHES_MAX = 1000
 # Wall-clock time: a nice process may have to wait for others.
 OPTIONS = ["-timeout=100", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=65536",
-           "-print_final_stats=1", "-verbosity=1"]
+           "-print_final_stats=1", "-verbosity=1", "-detect_leaks=1"]
 
 FRAME = re.compile(r"^ +#\d+ 0x[0-9a-f]+ (.*)$", re.M)
 FOREIGN = re.compile(r"/lib(dw|elf|lzma)([.-][^/]*\+0x|/)")
@@ -82,6 +84,7 @@ class Fuzzer:
         self.seeds = work / "seeds" / SEEDS_OF.get(name, name)
         self.corpus, self.artifacts = work / "corpus" / name, work / "artifacts" / name
         self.profile, self.seed = work / f"{name}.profraw", seed % 2**31
+        self.least = LEAST_CAPTURES.get(name, 0)
         for folder in (self.corpus, self.artifacts):
             folder.mkdir(parents=True)
         self.runs, self.cpu_seconds, self.foreign = 0, 0, []
@@ -107,17 +110,26 @@ class Fuzzer:
         written = re.search(r"Test unit written to (\S+)", text)
         return Crash(text, Path(written[1]) if written else None)
 
-    def fuzz(self, seconds):
+    def fuzz(self, seconds, least=0):
         """From one crash in a library to the next. Returns the first that is ours, or None."""
-        end = time.monotonic() + seconds
-        while (left := round(end - time.monotonic())) >= 1 and len(self.foreign) < CRASHES_MAX:
-            crash = self.run(f"-max_total_time={left}",
-                             f"-seed={self.seed + len(self.foreign)}", self.corpus, self.seeds)
-            if not crash:
+        begin, tries = time.monotonic(), 0
+        while len(self.foreign) < CRASHES_MAX:
+            passed = time.monotonic() - begin
+            left = round(seconds - passed)
+            if left >= 1:
+                limits = [f"-max_total_time={left}"]
+            elif self.runs < least and passed < LEAST_CAPTURES_S:
+                limits = [f"-runs={least - self.runs}", f"-max_total_time={round(LEAST_CAPTURES_S - passed) + 1}"]
+            else:
                 break
-            if not crash.foreign_frame():
+            crash = self.run(*limits, f"-seed={self.seed + tries}", self.corpus, self.seeds)
+            tries += 1
+            if crash and not crash.foreign_frame():
                 return crash
-            self.foreign.append(crash.foreign_frame())
+            if crash:
+                self.foreign.append(crash.foreign_frame())
+            elif left >= 1:
+                seconds = 0  # it had its time
         return None
 
     def replay(self):
@@ -145,6 +157,7 @@ def check_percents(percents):
 
 def check_target(fuzzer, crash):
     check(not crash, str(crash))
+    check(fuzzer.runs >= fuzzer.least, f"only {fuzzer.runs} runs, should be {fuzzer.least}")
     check(fuzzer.runs > LEAST_RUNS * fuzzer.cpu_seconds,
           f"only {fuzzer.runs} runs in {fuzzer.cpu_seconds:.1f} s of CPU time")
     check(len(fuzzer.foreign) < CRASHES_MAX, f"{CRASHES_MAX} crashes: {fuzzer.foreign[-1:]}")
@@ -198,7 +211,7 @@ class Fuzzing:
     def fuzz(self, fuzzer, seconds):
         with self.room:
             begin = time.monotonic()
-            crash = fuzzer.fuzz(seconds)
+            crash = fuzzer.fuzz(seconds, fuzzer.least)
             fuzzer.seconds = time.monotonic() - begin
             return crash
 
