@@ -138,7 +138,8 @@ def interrupted_lookup(context, *arguments, output):
     """Ends the lookup of names by a signal as soon as it waits for a server. Returns how long the rest took."""
     url = start_silent_server(context)
     environment = {**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_TIMEOUT": "300", "no_proxy": "*",
-                   "DEBUGINFOD_CACHE_PATH": str(context.path("debug")), "XDG_CACHE_HOME": str(context.path("cache"))}
+                   "DEBUGINFOD_CACHE_PATH": str(context.path(f"debug-{output.name}")),
+                   "XDG_CACHE_HOME": str(context.path(f"cache-{output.name}"))}
     process = subprocess.Popen([WALLPROF, *map(str, arguments)], env=environment, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, text=True)
     try:
