@@ -23,7 +23,10 @@ from types import SimpleNamespace
 
 from untraced_tasks import hidden_tasks
 
-os.environ.pop("COLUMNS", None)  # else the width of some terminal would cut what is read here
+# Else the width of some terminal would cut what is read here. Python's readline, which pytest 8 imports, sets the
+# variable without os.environ.
+os.environ.pop("COLUMNS", None)
+os.unsetenv("COLUMNS")
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
