@@ -603,7 +603,8 @@ static void write_path_data(Profile *profile, const Marker *marker)
 	track_json_tid(&profile->json, profile->tracks.tids[owner]);
 }
 
-/* Threads have colours by their numbers, to be told apart; those of the kernel have grey. */
+/* Threads have colours by their numbers, so that neighbours differ; those of the kernel have grey.
+ */
 static const char *task_color(const Task *task)
 {
 	static const char *const colors[] = {"blue", "green",  "magenta", "orange", "purple",

@@ -302,7 +302,8 @@ static void print_answer(const Report *report)
 	_cleanup_free_ char *path = report_path_title(report->timeline);
 	_cleanup_free_ char *title = xasprintf("%s%s%s", page_style(page, PAGE_BOLD), path,
 					       page_style(page, PAGE_PLAIN));
-	size_t lines = 0;
+	size_t lines = 0, shown = 0, rest_count;
+	uint64_t rest_ns;
 
 	page_paragraph(page, REPORT_INDENT, title);
 	if (!answer.is_path && answer.parts.count > 0)
@@ -315,7 +316,12 @@ static void print_answer(const Report *report)
 		if (report->brief && (answer_is_small(&answer, i) || lines >= ANSWER_LINES))
 			break;
 		lines += print_part(report, &answer, &answer.parts.items[i]);
+		shown++;
 	}
+	rest_ns = answer_rest(&answer, shown, &rest_count);
+	if (rest_ns > 0)
+		page_line(page, "%12s %7s  %zu smaller part%s", DURATION(rest_ns),
+			  PERCENT(rest_ns, answer.all_ns), rest_count, rest_count == 1 ? "" : "s");
 	if (answer.waited_for)
 		page_line(page, "most waited for: %s (%s)", answer.waited_for,
 			  DURATION(answer.waited_ns));

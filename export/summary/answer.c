@@ -234,7 +234,7 @@ static char *what_text(Maker *maker, const Portion *part)
 	return xasprintf("%s%s%s%s", reason_info[part->reason].leaf, objects, function, times);
 }
 
-/* One of several threads of a process is told from the others by its ID. */
+/* One of several threads of a process has its ID, which distinguishes it. */
 static char *who_text(const Maker *maker, const Portion *part)
 {
 	const Timeline *timeline = maker->timeline;
@@ -262,7 +262,7 @@ static bool is_said(const Answer *answer, const WaitedFor *waited)
 	return !strncmp(what, leaf, strlen(leaf)) && strstr(what, waited->name);
 }
 
-/* said: the label of the first part. If that is a child, it is no news that it was waited for. */
+/* said: the label of the first part. If that is a child, the wait for it follows from that. */
 static void find_waited_for(Answer *answer, const Timeline *timeline, const char *said)
 {
 	WaitedFor waited = waited_for_find(timeline, said);
@@ -342,6 +342,16 @@ bool answer_is_small(const Answer *answer, size_t i)
 
 	return i > 0 && (parts[i].ns < SMALL_SHARE * answer->all_ns ||
 			 parts[i].ns < SMALL_PART * parts[0].ns);
+}
+
+uint64_t answer_rest(const Answer *answer, size_t shown, size_t *ret_count)
+{
+	uint64_t ns = answer->others_ns;
+
+	for (size_t i = shown; i < answer->parts.count; i++)
+		ns += answer->parts.items[i].ns;
+	*ret_count = answer->others + answer->parts.count - shown;
+	return ns < SMALL_SHARE * answer->all_ns ? 0 : ns;
 }
 
 void answer_free(Answer *answer)

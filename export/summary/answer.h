@@ -43,7 +43,16 @@ typedef struct Answer {
 Answer answer_make(const Timeline *timeline, Frames *frames, size_t most);
 void answer_free(Answer *answer);
 
-/* Returns whether part i is so small, beside all or beside the largest, that it is no news. */
+/*
+ * Returns whether part i is so small, beside all or beside the largest, that it is not worth a
+ * line.
+ */
 bool answer_is_small(const Answer *answer, size_t i);
+
+/*
+ * Returns the time that the first `shown` parts do not have, and sets how many parts have it, so
+ * that a list adds up. 0: that is hardly any.
+ */
+uint64_t answer_rest(const Answer *answer, size_t shown, size_t *ret_count);
 
 #endif

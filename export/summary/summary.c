@@ -162,6 +162,9 @@ static char *part_line(const Page *page, const Answer *answer, const AnswerPart 
  */
 static void print_parts(const Page *page, const Answer *answer, size_t lines)
 {
+	size_t shown = 0, rest_count;
+	uint64_t rest_ns;
+
 	for (size_t i = 0; i < answer->parts.count && lines > 0; i++) {
 		const AnswerPart *part = &answer->parts.items[i];
 		_cleanup_free_ char *line = part_line(page, answer, part);
@@ -169,13 +172,20 @@ static void print_parts(const Page *page, const Answer *answer, size_t lines)
 
 		if (answer_is_small(answer, i))
 			break;
+		shown++;
 		if (needed > lines) {
 			page_line(page, "%s", line);
+			lines = 0;
 			break;
 		}
 		page_paragraph(page, INDENT, line);
 		lines -= needed;
 	}
+	rest_ns = answer_rest(answer, shown, &rest_count);
+	if (rest_ns > 0 && lines > 0)
+		page_line(page, "%5.1f %% %10s  %zu smaller part%s",
+			  100.0 * rest_ns / answer->all_ns, DURATION(rest_ns), rest_count,
+			  rest_count == 1 ? "" : "s");
 }
 
 /* A command that is cut cannot be pasted, so the second one is left out if there is no room. */

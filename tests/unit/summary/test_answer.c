@@ -95,12 +95,15 @@ static void test_others(void **state)
 {
 	Timeline *t = make_timeline();
 	Frames *frames = frames_new();
+	size_t count;
 	Answer answer = answer_make(t, frames, 2);
 
 	(void)state;
 	assert_int_equal(answer.parts.count, 2);
 	assert_int_equal(answer.others, 3);
 	assert_int_equal(answer.others_ns, 55 * MS);
+	assert_int_equal(answer_rest(&answer, 1, &count), 100 * MS);
+	assert_int_equal(count, 4);
 	assert_int_equal(sum_of(&answer), answer.all_ns);
 	answer_free(&answer);
 	frames_free(frames);

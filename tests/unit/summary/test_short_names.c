@@ -27,6 +27,10 @@ static void test_labels(void **state)
 		     "postgres: joe base [local]…");
 	expect_label("postgres: joe base [local]", "postgres", "postgres: joe base [local]");
 	expect_label("nginx: cache manager process", "nginx", "nginx: cache manager process");
+	expect_label("nginx: worker process is shutting down", "nginx",
+		     "nginx: worker process is…");
+	expect_label("puma: cluster worker 0: 4711 [app]", "puma", "puma: cluster worker 0:…");
+	expect_label("sshd: joe@pts/0", "sshd", "sshd: joe@pts/0");
 	expect_label("nginx: worker process", "nginx", "nginx: worker process");
 	expect_label("app one two three four five", "app", "app one two three four five");
 	expect_label("app 4567890123456789012345678901234567890123456", "app",

@@ -71,6 +71,7 @@ static void test_small_parts(void **state)
 	t->threads.items[0].ledger[STATE_RUNNABLE] = MS;
 	check_contains(print_summary, t, " 97.0 %  97.000 ms  app: [disk read wait]\n");
 	check_contains(print_summary, t, "  2.0 %   2.000 ms  app: running\n");
+	check_contains(print_summary, t, "  1.0 %   1.000 ms  1 smaller part\n");
 	check_lacks(print_summary, t, "runnable");
 	check_contains(print_summary, t, "\nCPUs: used 4 % of 4\n");
 	timeline_free(t);

@@ -158,30 +158,30 @@ static void test_functions(void **state)
 	forget(fixture);
 }
 
-typedef struct Told {
+typedef struct ExpectedFunction {
 	const char *function, *others;
 	uint64_t ms;
 	size_t threads;
-} Told;
+} ExpectedFunction;
 
 typedef struct Expected {
-	const Told *list;
+	const ExpectedFunction *list;
 	size_t count, at;
 } Expected;
 
 static void expect_told(void *user, FunctionWaits *function)
 {
 	Expected *expected = user;
-	const Told *told = &expected->list[expected->at++];
+	const ExpectedFunction *wanted_function = &expected->list[expected->at++];
 
 	assert_true(expected->at <= expected->count);
-	assert_string_equal(function->function, told->function);
-	assert_string_equal(function->others, told->others);
-	assert_int_equal(function->waits.total_ns, told->ms * MS);
-	assert_int_equal(function->threads, told->threads);
+	assert_string_equal(function->function, wanted_function->function);
+	assert_string_equal(function->others, wanted_function->others);
+	assert_int_equal(function->waits.total_ns, wanted_function->ms * MS);
+	assert_int_equal(function->threads, wanted_function->threads);
 }
 
-static void check_telling(Fixture *fixture, const Told *list, size_t count)
+static void check_telling(Fixture *fixture, const ExpectedFunction *list, size_t count)
 {
 	WaitGroups groups = wait_groups_make(&fixture->timeline, fixture->frames, false);
 	Expected expected = {list, count, 0};
@@ -197,11 +197,11 @@ static void check_telling(Fixture *fixture, const Told *list, size_t count)
 /* main() is on all stacks, read() where parse() is, and write() is called by two functions. */
 static void test_telling_functions(void **state)
 {
-	static const Told wanted[] = {{"parse", "read", 70, 2},
-				      {"fill", "", 40, 1},
-				      {"load", "", 30, 1},
-				      {"save", "", 20, 1},
-				      {"note", "", 10, 1}};
+	static const ExpectedFunction wanted[] = {{"parse", "read", 70, 2},
+						  {"fill", "", 40, 1},
+						  {"load", "", 30, 1},
+						  {"save", "", 20, 1},
+						  {"note", "", 10, 1}};
 	Fixture *fixture = *state;
 
 	add_thread(fixture);
@@ -218,7 +218,7 @@ static void test_telling_functions(void **state)
 /* A thread's function is listed if it waits itself; one that nearly only calls another is not. */
 static void test_nearly_all(void **state)
 {
-	static const Told wanted[] = {
+	static const ExpectedFunction wanted[] = {
 		{"worker", "start_thread", 200, 2}, {"lock", "futex", 96, 1}, {"other", "", 4, 1}};
 	Fixture *fixture = *state;
 
