@@ -146,6 +146,52 @@ struct request_counts {
 enum memo_kind { MEMO_USER, MEMO_KERNEL, MEMO_KINDS };
 
 /*
+ * Memos are in sets. The place where a stack is taken (program counter, stack pointer, …)
+ * determines the set; any of its memos may have the stack.
+ */
+#define MEMO_WAYS  4u
+#define MEMO_SETS  512u
+#define MEMO_SLOTS (MEMO_SETS * MEMO_WAYS)
+#define MEMO_HITS  16u
+
+/* What came of looking for a stack in its memo. */
+enum memo_outcome {
+	MEMO_HIT,      /* the stack is the remembered one */
+	MEMO_OTHER,    /* the memo is of another place, or empty */
+	MEMO_MAPPINGS, /* the process's mappings or tables have changed */
+	MEMO_UNSENT,   /* the remembered id is no longer among those sent lately */
+	MEMO_CHANGED,  /* words on the stack differ */
+	MEMO_UNREAD,   /* the memo was in use on another CPU, or the stack could not be read */
+	MEMO_FAR,      /* the walk that followed read too many words, or too far up */
+	MEMO_UNFIT,    /* … or depended on other registers, or did not reach the end */
+	MEMO_CHECKED,  /* a stack that was the remembered one, and was walked nevertheless */
+	MEMO_WRONG,    /* … and came out different, which must not happen */
+	MEMO_OUTCOMES
+};
+
+#define MEMO_CHECK 1024 /* one of so many remembered stacks is walked, as a check; a power of 2 */
+
+/*
+ * The parts of programs that are measured with --cost (cost.bpf.h). Each has the time since the end
+ * of the one before.
+ */
+enum cost_phase {
+	COST_BEGIN,	  /* the program's entry, and the CPU's account */
+	COST_CALL,	  /* the system call and its descriptor */
+	COST_OBJECT,	  /* what is waited for, and who holds it */
+	COST_KERNEL_HIT,  /* the kernel stack, which is the remembered one */
+	COST_KERNEL_WALK, /* the kernel stack, which was walked */
+	COST_USER_HIT,	  /* the user stack, which is the remembered one */
+	COST_USER_WALK,	  /* the user stack, which was walked */
+	COST_RING,	  /* writing the record */
+	COST_END,	  /* descriptions of other tasks */
+	COST_PHASES
+};
+
+/* The programs of which phases are measured. */
+enum cost_program { COST_NONE, COST_SWITCH, COST_WAKING, COST_TICK, COST_PROGRAMS };
+
+/*
  * Values that the recorder stores in cpu_account::tick_state (sample_timer.c). While ticks are
  * paused, BPF replaces TICKS_PAUSED with the time at which a target got the CPU.
  */
@@ -157,7 +203,7 @@ struct cpu_account {
 	u64 lost[ACCOUNT_CAUSES][ACCOUNT_KINDS];
 	u64 first_lost_ns[ACCOUNT_KINDS]; /* the recorder resets it to 0 */
 	u64 last_lost_ns[ACCOUNT_KINDS];
-	u64 memo_hits[MEMO_KINDS];
+	u64 memos[MEMO_KINDS][MEMO_OUTCOMES];
 	u64 target_ns;	 /* when a target was last switched in here, or was hit by a tick */
 	u64 tick_state;	 /* enum tick_state, or when a target got the CPU while paused */
 	u64 switched_ns; /* time of the last recorded switch */
@@ -168,7 +214,11 @@ struct cpu_account {
 	u8 softirq;	/* vector + 1 of the last soft interrupt that began here; softirq.bpf.c */
 	u8 softirq_own; /* 1: the current task's own system call raised it */
 	u8 reserved[6];
-	u64 rq; /* address of its run queue, 0 = not known yet; irq_context.bpf.h */
+	u64 rq;		   /* address of its run queue, 0 = not known yet; irq_context.bpf.h */
+	u64 phase_ns;	   /* when the last phase ended */
+	u32 phase_program; /* enum cost_program */
+	u32 phase_reserved;
+	u64 phases[COST_PROGRAMS][COST_PHASES][2]; /* runs and nanoseconds */
 };
 
 /* Functions of the kernel that run soft interrupts on behalf of a task; see softirq.bpf.c. */
@@ -232,6 +282,14 @@ union unwind_cell {
 	struct unwind_mapping mapping;
 	struct unwind_head head;
 };
+
+/* A rule that a search in a table has found. */
+struct found_rule {
+	u64 key;	/* the table's id and the relative pc; 0 = none */
+	u64 mixed_rule; /* the rule's number, mixed with the key */
+};
+
+#define FOUND_RULES 4096 /* a power of 2 */
 
 #define SEEDS_MAX 8
 

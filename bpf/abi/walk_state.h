@@ -17,7 +17,8 @@
 /* The registers of the leaf. */
 struct walk_start {
 	u64 pc, sp, bp, bx;
-	u64 exact;
+	u32 exact;
+	u32 compat; /* 1: not 64-bit code, which has no walk */
 };
 
 /* The registers of the leaf, besides pc and sp, on which the walk depended. */

@@ -42,4 +42,53 @@ static __always_inline void cost_of_switch(u64 begin_ns)
 		account->own_in_ns = bpf_ktime_get_ns() - begin_ns + clock_ns;
 }
 
+/* Begins to measure the phases of a program. */
+static __always_inline void cost_phases_begin(enum cost_program program, u64 begin_ns)
+{
+	struct cpu_account *account;
+
+	if (!setting_cost)
+		return;
+	account = cpu_account();
+	if (!account)
+		return;
+	account->phase_program = program;
+	account->phase_ns = begin_ns;
+}
+
+/* Ends a phase. Interrupts are off, so no other program runs on this CPU meanwhile. */
+static __always_inline void cost_phase(enum cost_phase phase)
+{
+	struct cpu_account *account;
+	u64 *counts, now;
+	u32 program;
+
+	if (!setting_cost)
+		return;
+	account = cpu_account();
+	if (!account)
+		return;
+	program = account->phase_program & 3;
+	if (program == COST_NONE) /* stacks are taken by other programs, too */
+		return;
+	now = bpf_ktime_get_ns();
+	counts = account->phases[program][phase];
+	counts[0]++;
+	counts[1] += now - account->phase_ns;
+	account->phase_ns = now;
+}
+
+/* Ends the last phase, and the program. */
+static __always_inline void cost_phases_end(enum cost_phase phase)
+{
+	struct cpu_account *account;
+
+	if (!setting_cost)
+		return;
+	cost_phase(phase);
+	account = cpu_account();
+	if (account)
+		account->phase_program = COST_NONE;
+}
+
 #endif

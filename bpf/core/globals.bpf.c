@@ -23,12 +23,16 @@ const volatile bool setting_threads = false;
 const volatile u64 setting_cgroup = 0;
 const volatile u32 setting_cgroup_hierarchy = 0;
 const volatile bool setting_taken_time = false;
+const volatile bool setting_cost = false;
 const volatile struct kernel_type_ids setting_type_ids = {};
 
 u64 target_bits[TARGET_WORDS];
 u64 stack_sent[STACK_SENT_SLOTS];
 u64 non_target_sent[NON_TARGET_SENT_SLOTS];
 u64 name_sent[NAME_SENT_SLOTS];
+u32 memo_tags[MEMO_SETS][MEMO_WAYS];
+u8 kernel_memo_last[MEMO_SETS];
+struct found_rule found_rules[FOUND_RULES];
 u64 sleep_start[SLEEP_SLOTS];
 u64 lock_owners[SLEEP_SLOTS];
 u32 waits_on[SLEEP_SLOTS];
@@ -52,6 +56,7 @@ u64 owners_found[SLEEP_SLOTS];
 struct unwind_object vdso_object;
 struct unwind_counts unwind_counts;
 u64 unwind_epoch;
+u64 mappings_epoch;
 
 struct open_faults_map open_faults SEC(".maps");
 struct open_bios_map open_bios SEC(".maps");

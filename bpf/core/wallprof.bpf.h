@@ -43,7 +43,8 @@ extern const volatile bool setting_kernel_threads; /* kernel threads as well */
 extern const volatile bool setting_threads;	   /* single threads are marked, not processes */
 extern const volatile u64 setting_cgroup;	   /* the recorded cgroup's id; 0 = none */
 extern const volatile u32 setting_cgroup_hierarchy;
-extern const volatile bool setting_taken_time;		       /* the kernel may account for it */
+extern const volatile bool setting_taken_time; /* the kernel may account for it */
+extern const volatile bool setting_cost;       /* phases of programs are measured; cost.bpf.h */
 extern const volatile struct kernel_type_ids setting_type_ids; /* see fd.bpf.c */
 
 /* ---- state shared with user space (mapped there) --------------------------- */
@@ -52,6 +53,9 @@ extern u64 target_bits[TARGET_WORDS];
 extern u64 stack_sent[STACK_SENT_SLOTS];
 extern u64 non_target_sent[NON_TARGET_SENT_SLOTS];
 extern u64 name_sent[NAME_SENT_SLOTS];
+extern u32 memo_tags[MEMO_SETS][MEMO_WAYS];	   /* of user stacks' memos */
+extern u8 kernel_memo_last[MEMO_SETS];		   /* which memo of a set was found last */
+extern struct found_rule found_rules[FOUND_RULES]; /* see unwind.bpf.c */
 extern u64 sleep_start[SLEEP_SLOTS];
 extern u64 lock_owners[SLEEP_SLOTS];
 extern u32 waits_on[SLEEP_SLOTS];
@@ -75,7 +79,8 @@ extern u32 stacks_sent[SLEEP_SLOTS];  /* written by snapshot_stacks() */
 extern u64 owners_found[SLEEP_SLOTS]; /* written by snapshot_stacks(): lock holders */
 extern struct unwind_object vdso_object;
 extern struct unwind_counts unwind_counts;
-extern u64 unwind_epoch; /* see unwind_head */
+extern u64 unwind_epoch;   /* see unwind_head */
+extern u64 mappings_epoch; /* changes after each change of an entry in `processes` */
 
 /* ---- maps --------------------------------------------------------------------- */
 
@@ -95,50 +100,74 @@ struct accounts_map {
 #define WINDOW_SIZE 2048 /* a power of 2, and no more than a page */
 #define NO_WINDOW   ~0ULL
 
-#define MEMO_WORDS 128
-#define MEMO_SPAN  4096u
-#define MEMO_SLOTS 2048u
+#define MEMO_SPAN  4096u /* bytes of a stack that a memo compares at most */
+#define MEMO_WORDS 96u	 /* words of them */
+#define MEMO_READS 255u	 /* words that a walk may read; walk.bp_word is their number + 1 */
+#define MEMO_RUNS  8u	 /* parts of the stack that are read for them */
+
+struct memo_word {
+	u16 at;	      /* in words from the start of the span */
+	u16 compared; /* 1: the walk depended on it; a memo has only such words */
+	u16 relative; /* 1: an address within the span, which changes when the span moves */
+	u16 top;      /* 1: an address at the end of the stack */
+	u64 value;
+};
 
 /* The words of a stack that a memo compares. */
 struct memo_words {
 	u32 count;
-	u32 span; /* in bytes, from its start to the end of the last word */
-	struct {
-		u32 at;	      /* in words from the start of the span */
-		u16 compared; /* 1: the walk depended on it, so it is compared; other words are not
-				 stored */
-		u16 relative; /* 1: an address within the span, which changes when the span moves */
-		u64 value;
-	} words[MEMO_WORDS];
+	u32 reserved;
+	struct memo_word words[MEMO_WORDS];
+};
+
+/* A part of the stack that a memo's words lie in, in words: from the stack pointer, and length. */
+struct memo_run {
+	u16 start, length;
 };
 
 /*
  * A stack memo of a user stack: what the last walk with the same thread, program counter and stack
  * pointer read. Only the registers that it used are compared (enum walk_used).
+ *
+ * `lock` is odd while the memo is written. A reader takes nothing from a memo whose lock was odd or
+ * has changed meanwhile; x86-64 reorders neither loads nor stores.
  */
 struct user_stack_memo {
-	u32 busy;
-	u32 tid;
+	u64 lock;
 	u64 seed; /* part of the stack id that identifies the process's image */
 	u64 id;
 	struct walk_start start;
+	u64 epoch;		 /* mappings_epoch + 1 at which they were the process's */
 	u32 version, seed_count; /* version of the process's mappings */
-	u16 used;		 /* enum walk_used */
-	u16 unusable;		 /* 1: this walk cannot be remembered */
-	u32 reserved;
-	struct memo_words read; /* the span starts at sp */
+	u32 tid;
+	u16 used; /* enum walk_used */
+	u16 run_count;
+	struct memo_run runs[MEMO_RUNS];
+	struct memo_words read; /* memo_word::at is in the runs, one after the other */
 };
 
 /*
  * A stack memo of a kernel stack: what the kernel's walk may have read (stack_memo.bpf.c).
  */
 struct kernel_stack_memo {
-	u64 busy;
+	u64 lock; /* as above */
 	u64 id;
 	u64 from;      /* address at which the span began */
+	u64 end;       /* address at which the stack ended */
 	u64 outermost; /* the last word of the stack; the rest of the span may have moved relative
 			  to it */
+	u32 probe;     /* enum kernel_probe */
+	u32 span;      /* in bytes, from its start to the end of the last word */
+	u32 hits;      /* how often the stack was found again, up to MEMO_HITS, less with time */
+	u32 reserved;
 	struct memo_words read;
+};
+
+/* The words that a walk of a user stack has read, for user_memo_store(). */
+struct memo_reads {
+	u32 count;
+	u32 unusable; /* 1: this walk cannot be remembered */
+	struct memo_word words[MEMO_READS + 1];
 };
 
 struct kernel_memo_map {
@@ -162,20 +191,23 @@ struct stack_slot {
 	u32 reserved;
 	struct walk walk;
 	struct unwind_process process;
-	u64 epoch;		     /* unwind_epoch when the walk began */
+	u64 mappings_epoch; /* mappings_epoch + 1 before `process` was read; 0 = not read */
+	u64 epoch;	    /* unwind_epoch when the walk began */
 	u32 known_table, known_rows; /* the table that was searched last, 0 = none yet */
 	union {
 		u64 signal_regs[WALK_SIGNAL_REGS];
 		u64 auxv[SAVED_AUXV_WORDS];
 	};
-	struct user_stack_memo memo;
+	struct memo_reads reads;
 	struct walk_start start;
 	u64 kernel_from;  /* where reading of the kernel stack starts */
 	u64 kernel_span;  /* bytes read from there; 0 = not read */
 	u64 word;	  /* the last word that was read */
 	u64 window_start; /* AVMA of the part of the stack that `window` holds, or NO_WINDOW */
 	u64 window[WINDOW_SIZE / sizeof(u64)];
-	u64 span[MEMO_SPAN / sizeof(u64)];
+	/* Twice as large as what is read, because the verifier adds up the largest start and
+	 * length. */
+	u64 span[2 * MEMO_SPAN / sizeof(u64)];
 	union {
 		struct rec_stack stack;
 		u8 buffer[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
@@ -365,12 +397,23 @@ static __always_inline struct cpu_account *cpu_account(void)
 	return bpf_map_lookup_elem(&accounts, &cpu);
 }
 
-static __always_inline void memo_count(enum memo_kind kind, bool known)
+static __always_inline void memo_count(enum memo_kind kind, enum memo_outcome outcome)
 {
 	struct cpu_account *account = cpu_account();
 
-	if (account)
-		__sync_fetch_and_add(&account->memo_hits[kind], known);
+	if (account && outcome < MEMO_OUTCOMES)
+		account->memos[kind][outcome]++;
+}
+
+/* Whether the stack that was just found in a memo is to be walked nevertheless. */
+static __always_inline bool memo_is_checked(enum memo_kind kind)
+{
+	struct cpu_account *account = cpu_account();
+
+	if (!account || account->memos[kind][MEMO_HIT] & (MEMO_CHECK - 1))
+		return false;
+	account->memos[kind][MEMO_CHECKED]++;
+	return true;
 }
 
 static __always_inline void account_lost(struct cpu_account *account, u32 kind, u32 cause, u64 ns)

@@ -32,6 +32,7 @@ int on_tick(struct tick_context *ctx)
 		return 0;
 	if (account)
 		account->target_ns = ns;
+	cost_phases_begin(COST_TICK, ns);
 	user_mode = ctx->regs[TICK_REG_CS] & 3;
 	record_init(&record.h, REC_SAMPLE, user_mode ? SAMPLE_USER : 0, sizeof(record), ns);
 	record.tid = task->pid;
@@ -44,6 +45,7 @@ int on_tick(struct tick_context *ctx)
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	record.ustack = user_stack(ctx, task, !user_mode && (s64)regs->orig_ax >= 0, ns);
 	emit(&bulk_ring, &record.h, sizeof(record));
+	cost_phases_end(COST_RING);
 	cost_add(ns);
 	return 0;
 }

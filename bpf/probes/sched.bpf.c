@@ -159,6 +159,7 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 			   (signalled ? SWITCH_SIGNALLED : 0);
 	record->prev_seq = switch_seq(prev);
 	record->prev_state = prev_state;
+	cost_phase(COST_CALL);
 	if (blocks) {
 		sleep_start[prev->pid & (SLEEP_SLOTS - 1)] = SLEEP_START(prev->pid, ns);
 		if (record->syscall == SYSCALL_IO_URING_ENTER)
@@ -170,16 +171,18 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	}
 	if (setting_fault_source == FAULT_SOURCE_EVENTS && blocks)
 		fault_switched_out(ctx, prev);
+	cost_phase(COST_OBJECT);
 	if (prev_state & TASK_DEAD)
 		return; /* an ended task waits for nothing, and its memory is gone */
 	if (setting_kernel_stacks == KERNEL_STACKS_ALL ||
 	    (setting_kernel_stacks == KERNEL_STACKS_BLOCKED && blocks))
-		record->kstack = kernel_stack(ctx, ns);
+		record->kstack = kernel_stack(ctx, KERNEL_PROBE_SWITCH, ns);
 	record->ustack = user_stack(ctx, prev, record->syscall >= 0, ns);
 	/*
 	 * After the walk, which may also need to find a mapping by address: that works only once.
 	 */
 	futex_emit(record);
+	cost_phase(COST_OBJECT);
 }
 
 /*
@@ -429,6 +432,7 @@ static __always_inline int handle_switch(void *ctx, struct rec_switch *record, b
 	record->parts |= SWITCH_HAS_OUT | (record->inode ? SWITCH_HAS_OBJECT : 0);
 	record->h.len = record->inode ? sizeof(*record) : SWITCH_OUT_LEN;
 	emit_switch(record);
+	cost_phase(COST_RING);
 	if (prev_state & TASK_DEAD)
 		emit_end(prev, record->h.ns);
 	if (!(record->h.flags & SWITCH_NEXT) && (setting_whole_system || preempt || !prev_state))
@@ -456,10 +460,13 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	 * From here on the time is read from the record, because another variable would exceed the
 	 * stack limit on 6.1.
 	 */
+	cost_phases_begin(COST_SWITCH, record.h.ns);
 	if (in)
 		target_has_cpu(record.h.ns);
 	switch_account(&record, preempt || !prev_state || !prev->__state);
+	cost_phase(COST_BEGIN);
 	handle_switch(ctx, &record, preempt, prev, next, prev_state);
+	cost_phases_end(COST_END);
 	cost_of_switch(record.h.ns);
 	return 0;
 }
@@ -495,7 +502,7 @@ static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
 	record->h.len = sizeof(*record);
 	record->parts = WAKING_HAS_STACKS;
 	if (setting_kernel_stacks != KERNEL_STACKS_NONE)
-		record->kstack = interrupted_kernel_stack(ctx, record->h.ns);
+		record->kstack = kernel_stack(ctx, KERNEL_PROBE_WAKING, record->h.ns);
 	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ | WAKING_UNKNOWN_CONTEXT)) &&
 	    is_target(waker))
 		record->ustack = user_stack(ctx, waker, (s64)regs->orig_ax >= 0, record->h.ns);
@@ -518,6 +525,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (!is_target(task))
 		return 0;
 	begin_ns = ns = bpf_ktime_get_ns();
+	cost_phases_begin(COST_WAKING, ns);
 	/*
 	 * The clock is read again, so that the wait does not begin before the switches of that CPU
 	 * are recorded.
@@ -530,11 +538,14 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	record.vector = vector;
 	record.tid = task->pid;
 	record.waker_tid = waker->pid;
+	cost_phase(COST_BEGIN);
 	if (slept_long(task, ns))
 		waker_stacks(ctx, waker, &record);
 	emit(&sched_ring, &record.h,
 	     record.parts & WAKING_HAS_STACKS ? sizeof(record) : WAKING_SHORT_LEN);
+	cost_phase(COST_RING);
 	describe_waker(waker, record.h.flags, ns);
+	cost_phases_end(COST_END);
 	cost_add(begin_ns);
 	return 0;
 }

@@ -10,6 +10,16 @@
 
 #define ENOSYS 38
 
+/*
+ * Whether pc is an exact program counter. In a system call it is a return address. When the call
+ * has ended, ax holds a result instead of the value that the entry code put there; then pc may be
+ * the first instruction of a signal handler or of a new program.
+ */
+static __always_inline bool is_exact(struct pt_regs *regs)
+{
+	return (s64)regs->orig_ax < 0 || regs->ax != (u64)-ENOSYS;
+}
+
 static __always_inline void load_registers(struct walk *walk, struct pt_regs *regs)
 {
 	walk->regs[0] = regs->ax;
@@ -29,12 +39,7 @@ static __always_inline void load_registers(struct walk *walk, struct pt_regs *re
 	walk->regs[14] = regs->r14;
 	walk->regs[15] = regs->r15;
 	walk->regs[DWARF_RETURN] = walk->pc = regs->ip;
-	/*
-	 * In a system call, pc is a return address. When the call has ended, ax holds a result
-	 * instead of the value that the entry code put there; then pc may be the first instruction
-	 * of a signal handler or of a new program.
-	 */
-	walk->exact = (s64)regs->orig_ax < 0 || regs->ax != (u64)-ENOSYS;
+	walk->exact = is_exact(regs);
 	walk->inner = true;
 	walk->bp_lost = walk->bx_lost = walk->guessed = false;
 	walk->bp_from_leaf = walk->bx_from_leaf = true;

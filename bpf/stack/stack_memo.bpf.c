@@ -4,12 +4,79 @@
  * all that a walk depends on is the same, the stack is the same; nothing is assumed.
  */
 #include "stack_memo.bpf.h"
+#include "unwind.bpf.h"
+
+/* ---- sets of memos --------------------------------------------------------------- */
 
 /*
- * Whether slot->span has the same words as `read`, given that the span has moved by `moved` bytes.
- * A global function, so that the verifier checks it once for both kinds of stacks.
+ * A place is hashed; its set is given by the upper bits and its tag by others. The lowest bit of
+ * the tag tells apart the two memos that one place can have: one place may have two callers.
  */
-__noinline int memo_words_match(struct stack_slot *slot, struct memo_words *read, u64 moved)
+#define PLACE_HASH(word)	 ((word)*0x9e3779b97f4a7c15ULL)
+#define PLACE_SET(hash)		 ((u32)((hash) >> 48) & (MEMO_SETS - 1))
+#define PLACE_TAG(hash, variant) (((u32)((hash) >> 16) | 3) - 1 + (variant))
+#define VARIANTS		 2
+
+/* Returns 1 if the tags are the same, else 0, without a branch: the verifier would follow it. */
+static __always_inline u32 same_tag(u32 a, u32 b)
+{
+	u64 differ = a ^ b;
+
+	return (differ - 1) >> 63;
+}
+
+/* Returns the index of a memo of that place, or MEMO_SLOTS. */
+static __always_inline u32 memo_find(u64 hash, u32 variant)
+{
+	u32 set = PLACE_SET(hash), tag = PLACE_TAG(hash, variant), way = 0, found = 0;
+	const u32 *tags = memo_tags[set];
+
+	for (u32 i = 0; i < MEMO_WAYS; i++) {
+		u32 same = same_tag(tags[i], tag);
+
+		way |= i * same;
+		found |= same;
+	}
+	return found ? set * MEMO_WAYS + (way & (MEMO_WAYS - 1)) : MEMO_SLOTS;
+}
+
+/*
+ * Returns the index of a memo for that place: one that it has, or any of its set. Which one of
+ * several is left to chance, because what was used last is not known.
+ */
+static __always_inline u32 memo_choose(u64 hash, u64 chance)
+{
+	u32 set = PLACE_SET(hash), way = (chance >> 8) & (MEMO_WAYS - 1), index, variant;
+
+	variant = memo_find(hash, 0) < MEMO_SLOTS ? (chance >> 12) & 1 : 0;
+	index = memo_find(hash, variant);
+	if (index < MEMO_SLOTS)
+		return index;
+	memo_tags[set][way] = PLACE_TAG(hash, variant);
+	return set * MEMO_WAYS + way;
+}
+
+/* Begins to write a memo; returns false if another CPU writes it. */
+static __always_inline bool memo_lock(u64 *lock)
+{
+	u64 now = *(volatile u64 *)lock;
+
+	return !(now & 1) && __sync_val_compare_and_swap(lock, now, now + 1) == now;
+}
+
+static __always_inline void memo_unlock(u64 *lock)
+{
+	barrier();
+	*(volatile u64 *)lock += 1;
+}
+
+/*
+ * Whether slot->span has the same words as `read`, given that the span has moved by `moved` bytes
+ * and the end of the stack by `top` bytes. A global function, so that the verifier checks it once
+ * for both kinds of stacks.
+ */
+__noinline int memo_words_match(struct stack_slot *slot, struct memo_words *read, u64 moved,
+				u64 top)
 {
 	u64 differ = 0;
 
@@ -18,8 +85,11 @@ __noinline int memo_words_match(struct stack_slot *slot, struct memo_words *read
 	for (u32 i = 0; i < MEMO_WORDS; i++) {
 		if (i >= read->count)
 			break;
-		differ |= slot->span[read->words[i].at & (MEMO_SPAN / sizeof(u64) - 1)] ^
-			  (read->words[i].value + (moved & -(u64)read->words[i].relative));
+		differ = slot->span[read->words[i].at & (MEMO_SPAN / sizeof(u64) - 1)] ^
+			 (read->words[i].value + (moved & -(u64)read->words[i].relative) +
+			  (top & -(u64)read->words[i].top));
+		if (differ)
+			break;
 	}
 	return differ == 0;
 }
@@ -30,91 +100,197 @@ __noinline int memo_words_match(struct stack_slot *slot, struct memo_words *read
  * A walk is a pure function of its start (program counter, stack pointer, the other registers that
  * it used, the tables) and of the words that it read.
  */
-static __always_inline struct user_stack_memo *user_memo_slot(const struct walk_start *start,
-							      u32 tid)
+static __always_inline u64 user_place(const struct walk_start *start, u32 tid)
 {
-	u64 mixed = (start->pc ^ start->sp << 20 ^ tid) * 0x9e3779b97f4a7c15ULL;
-	u32 key = (mixed >> 40) & (MEMO_SLOTS - 1);
-
-	return bpf_map_lookup_elem(&stack_memos, &key);
+	return PLACE_HASH(start->pc ^ start->sp << 20 ^ tid);
 }
 
-static __always_inline bool memo_acquire(struct user_stack_memo *memo)
+static __always_inline bool same_place(const struct user_stack_memo *memo,
+				       const struct stack_slot *slot, u32 tid)
 {
-	return __sync_val_compare_and_swap(&memo->busy, 0, 1) == 0;
+	const struct walk_start *start = &slot->start;
+
+	return ((memo->start.pc ^ start->pc) | (memo->start.sp ^ start->sp) | (memo->tid ^ tid)) ==
+	       0;
 }
 
-static __always_inline void memo_release(struct user_stack_memo *memo)
+/*
+ * Whether the process's mappings and tables are those of the walk. If no process's have changed
+ * since that was last found, the process need not be looked up.
+ */
+static __always_inline bool same_mappings(struct user_stack_memo *memo, struct stack_slot *slot,
+					  u64 seed, u64 lock)
 {
-	__sync_lock_test_and_set(&memo->busy, 0);
+	if (memo->seed != seed)
+		return false;
+	if (memo->epoch == *(volatile u64 *)&mappings_epoch + 1)
+		return true;
+	unwind_load_process(slot);
+	if (memo->version != slot->process.version || memo->seed_count != slot->process.seed_count)
+		return false;
+	if (__sync_val_compare_and_swap(&memo->lock, lock, lock + 1) == lock) {
+		memo->epoch = slot->mappings_epoch;
+		barrier();
+		*(volatile u64 *)&memo->lock = lock;
+	}
+	return true;
 }
 
-/* There are no branches on the compared values, because the verifier would follow each of them. */
-static __always_inline bool same_start(const struct user_stack_memo *memo, struct stack_slot *slot,
-				       u32 tid)
+static __always_inline bool same_registers(const struct user_stack_memo *memo,
+					   const struct stack_slot *slot)
 {
 	const struct walk_start *start = &slot->start;
 	u64 bp_mask = memo->used & WALK_USED_BP ? ~0ULL : 0;
 	u64 bx_mask = memo->used & WALK_USED_BX ? ~0ULL : 0;
-	u64 differ = memo->start.pc ^ start->pc;
 
-	differ |= memo->start.sp ^ start->sp;
-	differ |= memo->start.exact ^ start->exact;
-	differ |= memo->seed ^ slot->stack.id;
-	differ |= (memo->start.bp ^ start->bp) & bp_mask;
-	differ |= (memo->start.bx ^ start->bx) & bx_mask;
-	differ |= memo->tid ^ tid;
-	differ |= memo->version ^ slot->process.version;
-	differ |= memo->seed_count ^ slot->process.seed_count;
-	return differ == 0;
+	return (((memo->start.exact ^ start->exact) | (memo->start.compat ^ start->compat)) |
+		((memo->start.bp ^ start->bp) & bp_mask) |
+		((memo->start.bx ^ start->bx) & bx_mask)) == 0;
 }
 
-/* Reads the part of the stack that the walk read, and compares the words. */
-static __always_inline bool same_words(struct user_stack_memo *memo, struct stack_slot *slot)
+/* Reads the parts of the stack that the walk read into slot->span, one after the other. */
+static __always_inline bool read_runs(const struct user_stack_memo *memo, struct stack_slot *slot)
 {
-	u32 size = memo->read.span;
+	u32 into = 0;
 
-	if (size == 0 || size > MEMO_SPAN ||
-	    bpf_probe_read_user(slot->span, size, (void *)slot->start.sp))
-		return false;
-	return memo_words_match(slot, &memo->read, 0);
+	for (u32 i = 0; i < MEMO_RUNS; i++) {
+		u32 size = memo->runs[i].length * sizeof(u64);
+
+		if (i >= memo->run_count)
+			break;
+		barrier_var(into);
+		if (into > MEMO_SPAN || size > MEMO_SPAN || size == 0)
+			return false;
+		if (bpf_probe_read_user(
+			    (u8 *)slot->span + into, size,
+			    (void *)(slot->start.sp + memo->runs[i].start * sizeof(u64))))
+			return false;
+		into += size;
+	}
+	return true;
 }
 
-/* slot->stack.id holds the seed. */
-__noinline int user_memo_lookup(struct stack_slot *slot)
+/*
+ * Compares a memo with the stack. If it is the remembered one, slot->stack.id gets its id. This is
+ * a global function so that the verifier follows it once and not for each variant.
+ */
+__noinline int user_memo_compare(struct stack_slot *slot, u64 seed, u32 index)
 {
-	u32 tid = bpf_get_current_pid_tgid();
-	struct user_stack_memo *memo;
+	struct user_stack_memo *memo = bpf_map_lookup_elem(&stack_memos, &index);
+	u64 lock, id;
 	bool same;
-	u64 id;
 
-	if (!slot || slot->stack.result != WALK_CONTINUE || slot->process.version == 0)
-		return 0;
-	memo = user_memo_slot(&slot->start, tid);
-	if (!memo || !memo_acquire(memo))
-		return 0;
+	if (!slot || !memo)
+		return MEMO_OTHER;
+	lock = *(volatile u64 *)&memo->lock;
+	if (lock & 1)
+		return MEMO_UNREAD;
+	barrier();
+	if (!same_place(memo, slot, bpf_get_current_pid_tgid()))
+		return MEMO_OTHER;
+	if (!same_mappings(memo, slot, seed, lock))
+		return MEMO_MAPPINGS;
 	id = memo->id;
-	same = same_start(memo, slot, tid) && stack_sent[id & (STACK_SENT_SLOTS - 1)] == id &&
-	       same_words(memo, slot);
-	memo_release(memo);
-	if (same)
-		slot->stack.id = id;
-	memo_count(MEMO_USER, same);
-	return same;
+	if (stack_sent[id & (STACK_SENT_SLOTS - 1)] != id)
+		return MEMO_UNSENT;
+	same = same_registers(memo, slot) && read_runs(memo, slot) &&
+	       memo_words_match(slot, &memo->read, 0, 0);
+	barrier();
+	if (*(volatile u64 *)&memo->lock != lock)
+		return MEMO_UNREAD;
+	if (!same)
+		return MEMO_CHANGED;
+	slot->stack.id = id;
+	return MEMO_HIT;
 }
 
-/* Remembers slot->stack; `seed` is the value that stack.id had at user_memo_lookup(). */
+__noinline int user_memo_lookup(struct stack_slot *slot, u64 seed)
+{
+	u32 outcome = MEMO_OTHER;
+	u64 place;
+
+	if (!slot)
+		return 0;
+	place = user_place(&slot->start, bpf_get_current_pid_tgid());
+	for (u32 variant = 0; variant < VARIANTS; variant++) {
+		u32 index = memo_find(place, variant);
+
+		if (index < MEMO_SLOTS)
+			outcome = user_memo_compare(slot, seed, index);
+		if (outcome == MEMO_HIT)
+			break;
+	}
+	memo_count(MEMO_USER, outcome);
+	return outcome == MEMO_HIT;
+}
+
+/* Words that are at most so far apart are read in one go: a call takes longer than the rest. */
+#define RUN_GAP	  64 /* words */
+#define RUN_BELOW 8  /* words: a frame's saved registers are read after its return address */
+
+struct run_builder {
+	struct stack_slot *slot;
+	struct user_stack_memo *memo;
+	u32 into;   /* words in the runs before the last one */
+	u32 failed; /* 1: the words do not fit */
+};
+
+/* Adds the i-th word that the walk has read, if the walk depended on it; returns 1 on failure. */
+static long memo_add_read(u32 i, struct run_builder *builder)
+{
+	const struct memo_word *from = &builder->slot->reads.words[i & MEMO_READS];
+	struct user_stack_memo *memo = builder->memo;
+	u32 run = memo->run_count - 1, at = from->at, count = memo->read.count, start, length;
+
+	if (!from->compared)
+		return 0;
+	builder->failed = 1; /* until it is stored */
+	barrier_var(run);
+	if (run >= MEMO_RUNS || at - memo->runs[run].start > memo->runs[run].length + RUN_GAP) {
+		builder->into += run < MEMO_RUNS ? memo->runs[run].length : 0;
+		run = memo->run_count;
+		barrier_var(run);
+		if (run >= MEMO_RUNS)
+			return 1;
+		memo->runs[run].start = at > RUN_BELOW ? at - RUN_BELOW : 0;
+		memo->runs[run].length = 0;
+		memo->run_count = run + 1;
+	}
+	start = memo->runs[run].start;
+	length = at - start + 1;
+	if (length > memo->runs[run].length)
+		memo->runs[run].length = length;
+	barrier_var(count);
+	if (builder->into + length > MEMO_SPAN / sizeof(u64) || count >= MEMO_WORDS)
+		return 1;
+	memo->read.words[count].at = builder->into + at - start;
+	memo->read.words[count].relative = memo->read.words[count].top = 0;
+	memo->read.words[count].value = from->value;
+	memo->read.count = count + 1;
+	builder->failed = 0;
+	return 0;
+}
+
 __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
 {
-	u32 tid = bpf_get_current_pid_tgid(), count = 0;
+	u32 tid = bpf_get_current_pid_tgid(), index;
+	struct run_builder builder = {};
 	struct user_stack_memo *memo;
 
-	if (!slot || slot->memo.unusable || slot->walk.used & WALK_USED_OTHERS ||
-	    slot->process.version == 0 ||
-	    (slot->stack.result != STACK_COMPLETE && slot->stack.result != STACK_END_ZERO))
+	if (!slot || slot->process.version == 0)
 		return 0;
-	memo = user_memo_slot(&slot->start, tid);
-	if (!memo || !memo_acquire(memo))
+	if (slot->walk.used & WALK_USED_OTHERS ||
+	    (slot->stack.result != STACK_COMPLETE && slot->stack.result != STACK_END_ZERO)) {
+		memo_count(MEMO_USER, MEMO_UNFIT);
+		return 0;
+	}
+	if (slot->reads.unusable) {
+		memo_count(MEMO_USER, MEMO_FAR);
+		return 0;
+	}
+	index = memo_choose(user_place(&slot->start, tid), slot->stack.h.ns);
+	memo = bpf_map_lookup_elem(&stack_memos, &index);
+	if (!memo || !memo_lock(&memo->lock))
 		return 0;
 	memo->tid = tid;
 	memo->seed = seed;
@@ -122,17 +298,18 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
 	memo->start = slot->start;
 	memo->version = slot->process.version;
 	memo->seed_count = slot->process.seed_count;
+	memo->epoch = slot->mappings_epoch;
 	memo->used = slot->walk.used;
-	memo->read.span = slot->memo.read.span;
-	/* There is no branch, as above. */
-	for (u32 i = 0; i < MEMO_WORDS; i++) {
-		if (i >= slot->memo.read.count)
-			break;
-		memo->read.words[count & (MEMO_WORDS - 1)] = slot->memo.read.words[i];
-		count += slot->memo.read.words[i].compared;
+	memo->run_count = 0;
+	memo->read.count = 0;
+	builder.slot = slot;
+	builder.memo = memo;
+	bpf_loop(slot->reads.count, memo_add_read, &builder, 0);
+	if (builder.failed) {
+		memo->tid = 0; /* no thread has this number, so the memo matches none */
+		memo_count(MEMO_USER, MEMO_FAR);
 	}
-	memo->read.count = count;
-	memo_release(memo);
+	memo_unlock(&memo->lock);
 	return 0;
 }
 
@@ -144,10 +321,14 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
  * That walk (arch/x86/kernel/unwind_orc.c, unwind_frame.c) is a pure function of where it begins
  * and of the words of the stack that it takes for return addresses or for pointers to frames. It
  * begins in the tracing code's own frames, which have a fixed size and lie below the address of the
- * program's context; the context lies in the frame of the kernel function that runs the program. So
- * if all words from there to the end of the stack that were addresses of kernel code or of the
- * stack itself are still the same, the walk would read the same words at the same locations in the
- * same order, and would find the same frames. Nothing is assumed.
+ * program's context; the context lies in the frame of the kernel function that runs the program.
+ *
+ * Which words the walk read is not known, but what it found there is: the return addresses are its
+ * frames, and a word that a later frame was found by is an address of the stack. So all words are
+ * compared that have the value of one of the frames, or are an address within the stack. If they
+ * are the same, the walk would find the same frames, one after the other: a frame is found by the
+ * one before it and by words that are compared. Other words, for example return addresses that
+ * earlier calls have left behind, may differ.
  *
  * Kernels that randomize where a system call's stack begins (RANDOMIZE_KSTACK_OFFSET) leave a gap
  * of a different size each time, in the frame of the outermost function but one, which finds its
@@ -173,18 +354,21 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
  */
 #define TOP_WORDS 2
 
-static __always_inline struct kernel_stack_memo *kernel_memo_slot(struct task_struct *task)
+/*
+ * Returns the first of the memos in which the stack may be. In a system call they are determined by
+ * the call and the low bits of its caller's address, which do not depend on where the program is
+ * mapped: threads and processes share these memos, because a kernel stack has no addresses of
+ * theirs. In a page fault, or in an interrupt of user code, they are determined by the depth of the
+ * stack.
+ */
+static __always_inline u32 kernel_memo_set(const struct stack_slot *slot, struct task_struct *task,
+					   enum kernel_probe probe)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	/*
-	 * The system call, its caller and its first argument, which is mostly the waited-for
-	 * object.
-	 */
-	u64 what = regs->orig_ax ^ regs->ip << 8 ^ regs->di << 32;
-	u64 mixed = (what ^ (u64)task->pid << 40) * 0x9e3779b97f4a7c15ULL;
-	u32 key = (mixed >> 40) & (MEMO_SLOTS - 1);
+	u64 call = regs->orig_ax, what;
 
-	return bpf_map_lookup_elem(&kernel_memos, &key);
+	what = (s64)call >= 0 ? call << 12 ^ (regs->ip & 0xfff) : ~slot->kernel_span;
+	return PLACE_SET(PLACE_HASH(what << 1 | probe)) * MEMO_WAYS;
 }
 
 /*
@@ -217,34 +401,69 @@ static __always_inline u64 span_word(const struct stack_slot *slot, u32 at)
 
 /* Whether the remembered stack has the same outermost words as this one. */
 static __always_inline bool same_outermost(const struct kernel_stack_memo *memo,
-					   const struct stack_slot *slot)
+					   const struct stack_slot *slot, enum kernel_probe probe)
 {
-	return slot->kernel_span != 0 &&
-	       memo->read.span + TOP_WORDS * sizeof(u64) <= slot->kernel_span &&
+	return memo->probe == probe && memo->span + TOP_WORDS * sizeof(u64) <= slot->kernel_span &&
 	       span_word(slot, slot->kernel_span / sizeof(u64) - 1) == memo->outermost;
 }
 
-__noinline int kernel_memo_lookup(struct stack_slot *slot)
+/*
+ * Compares a memo with the stack. If it is the remembered one, slot->stack.id gets its id. This is
+ * a global function so that the verifier follows it once and not for each memo.
+ */
+__noinline int kernel_memo_compare(struct stack_slot *slot, enum kernel_probe probe, u32 index)
+{
+	struct kernel_stack_memo *memo = bpf_map_lookup_elem(&kernel_memos, &index);
+	u64 lock, id;
+
+	if (!slot || !memo || memo->read.count == 0)
+		return MEMO_OTHER;
+	lock = *(volatile u64 *)&memo->lock;
+	if (lock & 1)
+		return MEMO_UNREAD;
+	barrier();
+	id = memo->id;
+	if (!same_outermost(memo, slot, probe) ||
+	    !memo_words_match(slot, &memo->read, slot->kernel_from - memo->from,
+			      slot->kernel_from + slot->kernel_span - memo->end))
+		return MEMO_CHANGED;
+	barrier();
+	if (*(volatile u64 *)&memo->lock != lock)
+		return MEMO_UNREAD;
+	if (stack_sent[id & (STACK_SENT_SLOTS - 1)] != id)
+		return MEMO_UNSENT;
+	if (memo->hits < MEMO_HITS) /* all CPUs read it, so it is written seldom */
+		memo->hits++;
+	slot->stack.id = id;
+	return MEMO_HIT;
+}
+
+__noinline int kernel_memo_lookup(struct stack_slot *slot, enum kernel_probe probe)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct kernel_stack_memo *memo;
-	bool same;
-	u64 id;
+	u32 first, hint, outcome = MEMO_OTHER;
 
 	if (!slot)
 		return 0;
 	slot->kernel_span = read_kernel_stack(slot, task);
-	memo = kernel_memo_slot(task);
-	if (!memo || __sync_val_compare_and_swap(&memo->busy, 0, 1))
+	if (!slot->kernel_span) {
+		memo_count(MEMO_KERNEL, MEMO_UNREAD);
 		return 0;
-	id = memo->id;
-	same = same_outermost(memo, slot) && stack_sent[id & (STACK_SENT_SLOTS - 1)] == id &&
-	       memo_words_match(slot, &memo->read, slot->kernel_from - memo->from);
-	__sync_lock_test_and_set(&memo->busy, 0);
-	if (same)
-		slot->stack.id = id;
-	memo_count(MEMO_KERNEL, same);
-	return same;
+	}
+	first = kernel_memo_set(slot, task, probe);
+	hint = kernel_memo_last[first / MEMO_WAYS & (MEMO_SETS - 1)];
+	for (u32 i = 0; i < MEMO_WAYS; i++) {
+		u32 way = (hint + i) & (MEMO_WAYS - 1);
+
+		outcome = kernel_memo_compare(slot, probe, first + way);
+		if (outcome == MEMO_HIT) {
+			if (i)
+				kernel_memo_last[first / MEMO_WAYS & (MEMO_SETS - 1)] = way;
+			break;
+		}
+	}
+	memo_count(MEMO_KERNEL, outcome);
+	return outcome == MEMO_HIT;
 }
 
 struct memo_builder {
@@ -255,17 +474,46 @@ struct memo_builder {
 };
 
 /*
- * Returns 1 for an address within the moving part, 0 for an address elsewhere, and -1 for a word
- * that the walk cannot use.
+ * A set of the stack's frames, in slot->window: one bit for each hash. An address that has the hash
+ * of a frame by chance is compared needlessly, no more.
  */
-static __always_inline int kind_of_word(const struct memo_builder *builder, u64 word)
+#define FRAME_BITS 4096
+
+static __always_inline u32 frame_bit(u64 address)
+{
+	return (address * 0x9e3779b97f4a7c15ULL) >> 40 & (FRAME_BITS - 1);
+}
+
+static long memo_add_frame(u32 i, struct memo_builder *builder)
+{
+	struct stack_slot *slot = builder->slot;
+	u32 bit;
+
+	if (i >= MAX_FRAMES)
+		return 1;
+	bit = frame_bit(slot->stack.frames[i]);
+	slot->window[bit / 64] |= 1ULL << (bit % 64);
+	return 0;
+}
+
+static __always_inline bool is_a_frame(const struct stack_slot *slot, u64 word)
+{
+	u32 bit = frame_bit(word);
+
+	return slot->window[bit / 64] >> (bit % 64) & 1;
+}
+
+/* A word that the walk cannot have used has no kind. */
+enum word_kind { WORD_UNUSED, WORD_CODE, WORD_MOVING, WORD_TOP };
+
+static __always_inline enum word_kind kind_of_word(const struct memo_builder *builder, u64 word)
 {
 	const struct stack_slot *slot = builder->slot;
 	u64 above = word - slot->kernel_from;
 
 	if (above <= slot->kernel_span)
-		return above < slot->kernel_span - TOP_WORDS * sizeof(u64);
-	return word >= KERNEL_CODE ? 0 : -1;
+		return above < slot->kernel_span - TOP_WORDS * sizeof(u64) ? WORD_MOVING : WORD_TOP;
+	return word >= KERNEL_CODE && is_a_frame(slot, word) ? WORD_CODE : WORD_UNUSED;
 }
 
 /* Adds the i-th word from the end of the stack; returns 1 to end the loop. */
@@ -277,7 +525,7 @@ static long memo_add_word(u32 i, struct memo_builder *builder)
 	u32 at = builder->words - 1 - i, index = read->count, frame = builder->frames - 1;
 	u64 word = span_word(slot, at);
 	bool found = frame < MAX_FRAMES && slot->stack.frames[frame] == word;
-	int kind;
+	enum word_kind kind;
 
 	if (found)
 		builder->frames = frame;
@@ -289,43 +537,76 @@ static long memo_add_word(u32 i, struct memo_builder *builder)
 	if (read->count == 0 && !found)
 		return 0;
 	kind = kind_of_word(builder, word);
-	if (kind < 0)
+	if (kind == WORD_UNUSED)
 		return 0;
 	if (index >= MEMO_WORDS) {
 		builder->frames = MAX_FRAMES;
 		return 1;
 	}
 	read->words[index].at = at;
-	read->words[index].compared = 1;
-	read->words[index].relative = kind;
+	read->words[index].relative = kind == WORD_MOVING;
+	read->words[index].top = kind == WORD_TOP;
 	read->words[index].value = word;
 	if (index == 0)
-		read->span = (at + 1) * sizeof(u64);
+		memo->span = (at + 1) * sizeof(u64);
 	read->count = index + 1;
 	return 0;
 }
 
-__noinline int kernel_memo_store(struct stack_slot *slot)
+/*
+ * Chooses the memo of four that was found again least often, and makes the others' finds count
+ * less: a stack may be stored with words that are there by chance and are never found again.
+ */
+static __always_inline u32 kernel_memo_choose(u32 first)
+{
+	u32 index = first, least = ~0U;
+
+	for (u32 i = 0; i < MEMO_WAYS; i++) {
+		u32 key = first + i, hits;
+		struct kernel_stack_memo *memo = bpf_map_lookup_elem(&kernel_memos, &key);
+
+		if (!memo)
+			continue;
+		hits = memo->hits;
+		memo->hits = hits - (hits > 0);
+		if (hits < least) {
+			least = hits;
+			index = key;
+		}
+	}
+	return index;
+}
+
+__noinline int kernel_memo_store(struct stack_slot *slot, enum kernel_probe probe)
 {
 	struct memo_builder builder = {};
 	struct kernel_stack_memo *memo;
+	u32 index;
 
 	if (!slot || slot->kernel_span == 0 || slot->stack.result != STACK_COMPLETE)
 		return 0;
-	memo = kernel_memo_slot(bpf_get_current_task_btf());
-	if (!memo || __sync_val_compare_and_swap(&memo->busy, 0, 1))
+	index = kernel_memo_choose(kernel_memo_set(slot, bpf_get_current_task_btf(), probe));
+	memo = bpf_map_lookup_elem(&kernel_memos, &index);
+	if (!memo || !memo_lock(&memo->lock))
 		return 0;
-	memo->read.count = memo->read.span = 0;
+	memo->read.count = memo->span = 0;
 	memo->from = slot->kernel_from;
+	memo->end = slot->kernel_from + slot->kernel_span;
 	memo->id = slot->stack.id;
+	memo->probe = probe;
+	memo->hits = 0;
 	builder.slot = slot;
 	builder.memo = memo;
 	builder.words = slot->kernel_span / sizeof(u64);
 	builder.frames = slot->stack.count;
+	__builtin_memset(slot->window, 0, FRAME_BITS / 8);
+	bpf_loop(slot->stack.count, memo_add_frame, &builder, 0);
 	bpf_loop(builder.words, memo_add_word, &builder, 0);
-	if (builder.frames > TRACING_FRAMES)
+	if (builder.frames > TRACING_FRAMES) {
 		memo->read.count = 0; /* an empty memo matches no stack */
-	__sync_lock_test_and_set(&memo->busy, 0);
+		memo_count(MEMO_KERNEL, MEMO_FAR);
+	}
+	memo_unlock(&memo->lock);
 	return 0;
 }
 

@@ -7,12 +7,16 @@
 
 #include "wallprof.bpf.h"
 
+/* The programs whose kernel stacks are remembered. Their own frames, which belong to the stack,
+ * differ, so a memo is for one of them. */
+enum kernel_probe { KERNEL_PROBE_SWITCH, KERNEL_PROBE_WAKING };
+
 /*
  * Whether this is the remembered stack of this thread: every word that its walk read is the same
- * now. slot->stack.id holds the seed on entry; if it is the remembered stack, it gets that stack's
- * id, and 1 is returned.
+ * now. slot->start is set (unwind_start()); the seed identifies the process's image. If it is the
+ * remembered stack, slot->stack.id gets that stack's id, and 1 is returned.
  */
-extern int user_memo_lookup(struct stack_slot *slot);
+extern int user_memo_lookup(struct stack_slot *slot, u64 seed);
 
 /*
  * Remembers what the walk read, for user_memo_lookup() with that seed, if the walk reached the end
@@ -25,12 +29,12 @@ extern int user_memo_store(struct stack_slot *slot, u64 seed);
  * kernel function that runs the program. If the stack is the remembered one, its id is stored in
  * slot->stack.id, and 1 is returned.
  */
-extern int kernel_memo_lookup(struct stack_slot *slot);
+extern int kernel_memo_lookup(struct stack_slot *slot, enum kernel_probe probe);
 
 /*
  * Remembers the words that kernel_memo_lookup() read, with slot->stack: its id, and the frames that
  * were found.
  */
-extern int kernel_memo_store(struct stack_slot *slot);
+extern int kernel_memo_store(struct stack_slot *slot, enum kernel_probe probe);
 
 #endif

@@ -61,6 +61,37 @@ static __always_inline bool load_table(struct stack_slot *slot)
 	return true;
 }
 
+/*
+ * The same return addresses are looked up again and again, and a search reads a dozen cells that
+ * are mostly in no cache of the CPU. So the rules found last are kept by table and pc. They stay
+ * true: neither the number of a table nor that of a rule is ever used for another one.
+ */
+#define FOUND_HASH(key) ((key)*0x9e3779b97f4a7c15ULL)
+
+static __always_inline struct found_rule *found_rule_slot(u64 key)
+{
+	return &found_rules[FOUND_HASH(key) >> 48 & (FOUND_RULES - 1)];
+}
+
+/*
+ * Two CPUs may write an entry at the same time. So its second word is mixed with the key: if it
+ * belongs to another key, the upper bits of the result are not 0.
+ */
+static __always_inline u64 found_rule(u64 key)
+{
+	const struct found_rule *found = found_rule_slot(key);
+
+	return found->key == key ? found->mixed_rule ^ FOUND_HASH(key) : ~0ULL;
+}
+
+static __always_inline void keep_rule(u64 key, u32 rule)
+{
+	struct found_rule *found = found_rule_slot(key);
+
+	found->key = key;
+	found->mixed_rule = FOUND_HASH(key) ^ rule;
+}
+
 #define SEARCH_STEPS 31 /* enough for the largest possible table */
 
 /*
@@ -71,10 +102,15 @@ __noinline int find_rule(struct stack_slot *slot, u64 pc)
 {
 	union unwind_cell *cell;
 	u32 first, count;
+	u64 key, found;
 	int rule;
 
 	if (!slot)
 		return -1;
+	key = (u64)slot->walk.mapping.table << 32 | (u32)pc;
+	found = found_rule(key);
+	if (found < RULES_MAX)
+		return found;
 	if (slot->known_table != slot->walk.mapping.table && !load_table(slot))
 		return -1;
 	first = slot->walk.mapping.row;
@@ -95,9 +131,10 @@ __noinline int find_rule(struct stack_slot *slot, u64 pc)
 		return -1;
 	rule = cell->rows[first & (CELL_ROWS - 1)].rule & (RULES_MAX - 1);
 	barrier();
-	if (*(volatile u64 *)&unwind_epoch == slot->epoch || load_table(slot))
-		return rule;
-	return -1;
+	if (*(volatile u64 *)&unwind_epoch != slot->epoch && !load_table(slot))
+		return -1;
+	keep_rule(key, rule);
+	return rule;
 }
 
 #define LIST_STEPS 24 /* enough for the longest possible list */
@@ -161,6 +198,7 @@ static __always_inline void add_seed(struct task_struct *task, const struct unwi
 	process->seeds[index].table = mapping->table;
 	barrier();
 	process->seeds[index].last = mapping->last;
+	mappings_changed();
 }
 
 /*
@@ -224,19 +262,17 @@ __noinline int find_in_seeds(struct stack_slot *slot, u64 pc)
 static __always_inline void memo_note_word(struct stack_slot *slot, u64 address)
 {
 	u64 above = address - slot->start.sp, at = above / sizeof(u64);
-	struct memo_words *read = &slot->memo.read;
-	u32 index = read->count;
+	struct memo_reads *reads = &slot->reads;
+	u32 index = reads->count;
 
-	if (index >= MEMO_WORDS || at >= MEMO_SPAN / sizeof(u64) || above & 7) {
-		slot->memo.unusable = 1;
+	if (index >= MEMO_READS || at > 0xffff || above & 7) {
+		reads->unusable = 1;
 		return;
 	}
-	read->words[index].at = at;
-	read->words[index].compared = read->words[index].relative = 0;
-	read->words[index].value = slot->word;
-	read->count = index + 1;
-	if ((at + 1) * sizeof(u64) > read->span)
-		read->span = (at + 1) * sizeof(u64);
+	reads->words[index].at = at;
+	reads->words[index].compared = 0;
+	reads->words[index].value = slot->word;
+	reads->count = index + 1;
 }
 
 static __always_inline long read_window(struct stack_slot *slot)
@@ -277,14 +313,14 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 		return 1;
 	}
 	slot->window_start = NO_WINDOW;
-	slot->memo.unusable = 1;
+	slot->reads.unusable = 1;
 	return !bpf_probe_read_user(&slot->word, sizeof(slot->word), (void *)address);
 }
 
 static __always_inline void walk_word_used(WALK_SELF, u32 word)
 {
 	if (word)
-		self->memo.read.words[(word - 1) & (MEMO_WORDS - 1)].compared = 1;
+		self->reads.words[(word - 1) & MEMO_READS].compared = 1;
 }
 
 static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u8 *ret_word)
@@ -292,7 +328,7 @@ static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u8
 	bool good = read_word(self, address);
 
 	*ret = self->word;
-	*ret_word = self->memo.read.count;
+	*ret_word = self->reads.count;
 	return good;
 }
 
@@ -307,7 +343,7 @@ static __always_inline bool walk_read(WALK_SELF, u64 address, u64 *ret)
 
 static __always_inline bool walk_read_signal(WALK_SELF, u64 address)
 {
-	self->memo.unusable = 1;
+	self->reads.unusable = 1;
 	return !bpf_probe_read_user(self->signal_regs, sizeof(self->signal_regs), (void *)address);
 }
 
@@ -370,15 +406,21 @@ static __always_inline bool is_exec_call(struct task_struct *task, struct pt_reg
 }
 
 /* Copies the process's entry, because it may be replaced during the walk. */
-static __always_inline void load_process(struct stack_slot *slot, struct task_struct *task)
+__noinline int unwind_load_process(struct stack_slot *slot)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct unwind_process *process;
 	u64 start = process_start();
-	struct unwind_process *process = process_of(task, start);
 
+	if (!slot || slot->mappings_epoch)
+		return 0;
+	slot->mappings_epoch = *(volatile u64 *)&mappings_epoch + 1;
+	barrier();
+	process = process_of(task, start);
 	slot->process.count = slot->process.seed_count = slot->process.version = 0;
 	slot->process.tables_ns = slot->stack.h.ns; /* mappings are read from the kernel now */
 	if (!process)
-		return;
+		return 0;
 	__builtin_memcpy(&slot->process, process, offsetof(struct unwind_process, seeds));
 	if (slot->process.seed_count > 0)
 		__builtin_memcpy(slot->process.seeds, process->seeds, sizeof(process->seeds));
@@ -386,10 +428,11 @@ static __always_inline void load_process(struct stack_slot *slot, struct task_st
 	if (slot->process.version == process->version &&
 	    slot->process.version == process->version_end &&
 	    is_entry_of(&slot->process, task, start))
-		return;
+		return 0;
 	slot->process.count = slot->process.seed_count = slot->process.version = 0;
 	slot->process.tables_ns = slot->stack.h.ns;
 	__sync_fetch_and_add(&unwind_counts.torn, 1);
+	return 0;
 }
 
 /*
@@ -425,6 +468,23 @@ static __always_inline bool is_new_thread(struct pt_regs *regs)
 	return stack != 0;
 }
 
+__noinline int unwind_start(struct stack_slot *slot)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!slot)
+		return 0;
+	slot->start.pc = regs->ip;
+	slot->start.sp = regs->sp;
+	slot->start.bp = regs->bp;
+	slot->start.bx = regs->bx;
+	slot->start.exact = is_exact(regs);
+	slot->start.compat = user_cs(regs) != USER_CS;
+	slot->mappings_epoch = 0;
+	return task->flags & PF_EXITING;
+}
+
 __noinline int unwind_begin(struct stack_slot *slot)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -437,14 +497,9 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	slot->epoch = *(volatile u64 *)&unwind_epoch;
 	slot->known_table = 0;
 	load_registers(&slot->walk, regs);
-	load_process(slot, task);
-	slot->start.pc = slot->walk.pc;
-	slot->start.sp = slot->walk.sp;
-	slot->start.bp = slot->walk.bp;
-	slot->start.bx = slot->walk.bx;
-	slot->start.exact = slot->walk.exact;
+	unwind_load_process(slot);
 	slot->window_start = NO_WINDOW;
-	slot->memo.read.count = slot->memo.read.span = slot->memo.unusable = 0;
+	slot->reads.count = slot->reads.unusable = 0;
 	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
 	stack->count = 0;
 	stack->tables_ns = slot->process.tables_ns;
@@ -452,7 +507,7 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	/* The flag is set before exit_mm() releases the memory. */
 	if (task->flags & PF_EXITING && !BPF_CORE_READ(task, mm)) {
 		stack->result = STACK_NO_MM;
-	} else if (user_cs(regs) != USER_CS) {
+	} else if (slot->start.compat) {
 		stack->frames[0] = slot->walk.pc;
 		stack->count = 1;
 		stack->result = STACK_COMPAT;

@@ -8,7 +8,18 @@
 #include "wallprof.bpf.h"
 
 /*
- * Loads the current task's registers and mappings for the walk; slot->stack.h.ns must be set. If
+ * Loads the registers that a walk starts with into slot->start. Returns a number other than 0 if
+ * the task exits.
+ */
+extern int unwind_start(struct stack_slot *slot);
+
+/* Loads the mappings of the current task's process into slot->process, once after unwind_start().
+ */
+extern int unwind_load_process(struct stack_slot *slot);
+
+/*
+ * Loads the current task's registers and mappings for the walk; slot->stack.h.ns must be set, and
+ * unwind_start() comes before. If
  * the result is not WALK_CONTINUE, there is nothing to walk, and the stack has its frames already.
  */
 extern int unwind_begin(struct stack_slot *slot);

@@ -12,6 +12,7 @@ static __always_inline void publish(struct stack_slot *slot, u32 tgid)
 	slot->process.version = slot->process.version_end = bpf_get_prandom_u32() | 1;
 	if (bpf_map_update_elem(&processes, &tgid, &slot->process, BPF_ANY))
 		__sync_fetch_and_add(&unwind_counts.process_lost, 1);
+	mappings_changed();
 }
 
 /* Returns the next free seed, or NULL if there is none. */
@@ -111,6 +112,7 @@ __noinline int unwind_exit(u32 tgid, u64 start_boottime)
 
 	if (process && process->start_boottime == start_boottime)
 		bpf_map_delete_elem(&processes, &tgid);
+	mappings_changed();
 	return 0;
 }
 

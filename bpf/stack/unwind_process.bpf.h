@@ -80,6 +80,12 @@ static __always_inline bool map_known_object(struct unwind_mapping *mapping,
 	return false;
 }
 
+/* Tells user_memo_lookup() that an entry has changed. It is called after the change. */
+static __always_inline void mappings_changed(void)
+{
+	__sync_fetch_and_add(&mappings_epoch, 1);
+}
+
 /* Whether the entry is for the process's present image. */
 static __always_inline bool is_entry_of(const struct unwind_process *process,
 					struct task_struct *task, u64 start)

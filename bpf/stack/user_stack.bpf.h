@@ -9,6 +9,7 @@
 #ifndef WALLPROF_USER_STACK_BPF_H
 #define WALLPROF_USER_STACK_BPF_H
 
+#include "cost.bpf.h"
 #include "stack_memo.bpf.h"
 #include "unwind.bpf.h"
 
@@ -126,24 +127,31 @@ static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
 		return 0;
 	id = walk_kernel_stack(slot, ctx, ns);
 	slot_release(slot);
+	cost_phase(COST_KERNEL_WALK);
 	return id;
 }
 
 /* Takes the kernel stack at a tracepoint; ctx lies on that stack. */
-static __always_inline u64 kernel_stack(void *ctx, u64 ns)
+static __always_inline u64 kernel_stack(void *ctx, enum kernel_probe probe, u64 ns)
 {
 	struct stack_slot *slot = slot_acquire_accounted(ns);
-	u64 id;
+	u64 id = 0, known = 0;
 
 	if (!slot)
 		return 0;
 	slot->kernel_from = (u64)ctx;
-	if (kernel_memo_lookup(slot)) {
-		id = slot->stack.id;
+	if (kernel_memo_lookup(slot, probe))
+		known = slot->stack.id;
+	if (known && !memo_is_checked(MEMO_KERNEL)) {
+		id = known;
+		cost_phase(COST_KERNEL_HIT);
 	} else {
 		id = walk_kernel_stack(slot, ctx, ns);
+		if (known && id != known)
+			memo_count(MEMO_KERNEL, MEMO_WRONG);
 		if (id)
-			kernel_memo_store(slot);
+			kernel_memo_store(slot, probe);
+		cost_phase(COST_KERNEL_WALK);
 	}
 	slot_release(slot);
 	return id;
@@ -166,13 +174,18 @@ static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_
 					   u64 seed, bool may_repeat, u64 ns)
 {
 	struct rec_stack *stack = &slot->stack;
-	u64 id, unique = 0;
+	u64 id, unique = 0, known = 0;
 
 	stack->h.ns = ns;
+	/* A task that exits has no memory from some moment on, so its stack is looked at. */
+	may_repeat &= !unwind_start(slot);
+	if (may_repeat && user_memo_lookup(slot, seed))
+		known = stack->id;
+	if (known && !memo_is_checked(MEMO_USER)) {
+		cost_phase(COST_USER_HIT);
+		return known;
+	}
 	unwind_begin(slot);
-	stack->id = seed;
-	if (may_repeat && user_memo_lookup(slot))
-		return stack->id;
 	unwind_walk(slot);
 	stack->tgid = task->tgid;
 	if (is_copy_wanted(stack->result)) {
@@ -184,10 +197,13 @@ static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_
 		       seed ^ unique ^ stack->tables_ns ^ (u64)stack->result << 24 ^
 			       (u64)stack->h.flags << 16,
 		       ns);
+	if (known && id != known)
+		memo_count(MEMO_USER, MEMO_WRONG);
 	if (unique && id)
 		unwind_copy(slot);
 	else if (may_repeat && id)
 		user_memo_store(slot, seed);
+	cost_phase(COST_USER_WALK);
 	return id;
 }
 

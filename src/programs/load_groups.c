@@ -82,6 +82,7 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 			kernel->softirq_callers[i].start;
 		skeleton->rodata->setting_softirq_callers[i].size = kernel->softirq_callers[i].size;
 	}
+	skeleton->rodata->setting_cost = options->cost;
 	skeleton->rodata->setting_taken_time = kernel->subtracts_time;
 	skeleton->rodata->setting_type_ids = kernel->type_ids;
 	skeleton->rodata->setting_whole_system = options->scope.whole_system;

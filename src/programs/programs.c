@@ -484,6 +484,7 @@ UnwindMaps programs_unwind_maps(Programs *programs)
 		.processes_fd = bpf_map__fd(skeleton->maps.processes),
 		.objects_fd = bpf_map__fd(skeleton->maps.objects),
 		.vdso = &skeleton->bss->vdso_object,
+		.mappings_epoch = (uint64_t *)&skeleton->bss->mappings_epoch,
 		.troubles = &skeleton->bss->unwind_counts,
 	};
 }
@@ -528,6 +529,38 @@ static uint64_t print_cost(struct wallprof *group, FILE *out)
 	return sum;
 }
 
+/* Prints what the parts of the most frequent programs took, by their own clock readings. */
+static void print_phases(const struct cpu_account *accounts, size_t cpu_count, FILE *out)
+{
+	static const char *const programs[COST_PROGRAMS] = {
+		[COST_SWITCH] = "on_switch", [COST_WAKING] = "on_waking", [COST_TICK] = "on_tick"};
+	static const char *const phases[COST_PHASES] = {
+		[COST_BEGIN] = "begin",
+		[COST_CALL] = "system call",
+		[COST_OBJECT] = "object",
+		[COST_KERNEL_HIT] = "kernel stack, remembered",
+		[COST_KERNEL_WALK] = "kernel stack, walked",
+		[COST_USER_HIT] = "user stack, remembered",
+		[COST_USER_WALK] = "user stack, walked",
+		[COST_RING] = "ring buffer",
+		[COST_END] = "end",
+	};
+
+	for (size_t program = COST_SWITCH; program < COST_PROGRAMS; program++)
+		for (size_t phase = 0; phase < COST_PHASES; phase++) {
+			uint64_t runs = 0, ns = 0;
+
+			for (size_t cpu = 0; cpu < cpu_count; cpu++) {
+				runs += accounts[cpu].phases[program][phase][0];
+				ns += accounts[cpu].phases[program][phase][1];
+			}
+			if (runs)
+				fprintf(out, "%s: %-26s %12" PRIu64 " %10" PRIu64 " %10.3f\n",
+					programs[program], phases[phase], runs, ns / runs,
+					ns / 1e6);
+		}
+}
+
 void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 {
 	uint64_t sum = 0;
@@ -537,6 +570,7 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns/run", "total ms");
 	for (size_t i = 0; i < LOAD_GROUPS; i++)
 		sum += print_cost(programs->groups[i], out);
+	print_phases(programs->accounts, programs->cpu_count, out);
 	fprintf(out, "in all %.3f ms, %.2f %% of one CPU over the window\n", sum / 1e6,
 		window_ns ? 100.0 * sum / window_ns : 0);
 }

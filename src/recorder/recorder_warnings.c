@@ -52,24 +52,49 @@ static int write_warnings(Recording *recording, const char *subject, const Warni
 	return 0;
 }
 
-static void log_memo_hits(Recording *recording)
+/* How stack memos fared, over all CPUs. */
+typedef struct MemoCounts {
+	uint64_t of[MEMO_KINDS][MEMO_OUTCOMES];
+} MemoCounts;
+
+static MemoCounts memo_counts(Recording *recording)
 {
-	uint64_t hits[MEMO_KINDS] = {};
+	MemoCounts counts = {};
 	size_t cpus;
 	const struct cpu_account *accounts = programs_accounts(recording->programs, &cpus);
 
 	for (size_t cpu = 0; cpu < cpus; cpu++)
 		for (size_t kind = 0; kind < MEMO_KINDS; kind++)
-			hits[kind] += accounts[cpu].memo_hits[kind];
+			for (size_t outcome = 0; outcome < MEMO_OUTCOMES; outcome++)
+				counts.of[kind][outcome] += accounts[cpu].memos[kind][outcome];
+	return counts;
+}
+
+static void log_memos(const MemoCounts *counts)
+{
 	log_verbose("stack memo: %" PRIu64 " user stacks and %" PRIu64
 		    " kernel stacks were not walked again",
-		    hits[MEMO_USER], hits[MEMO_KERNEL]);
+		    counts->of[MEMO_USER][MEMO_HIT] - counts->of[MEMO_USER][MEMO_CHECKED],
+		    counts->of[MEMO_KERNEL][MEMO_HIT] - counts->of[MEMO_KERNEL][MEMO_CHECKED]);
+	for (size_t kind = 0; kind < MEMO_KINDS; kind++) {
+		const uint64_t *of = counts->of[kind];
+
+		log_verbose("stack memo, %s stacks that were walked: %" PRIu64
+			    " of a new place, %" PRIu64 " after a change of mappings, %" PRIu64
+			    " not sent lately, %" PRIu64 " with other words, %" PRIu64
+			    " not comparable, %" PRIu64 " as a check; not kept: %" PRIu64
+			    " too large, %" PRIu64 " by other registers or incomplete",
+			    kind == MEMO_USER ? "user" : "kernel", of[MEMO_OTHER],
+			    of[MEMO_MAPPINGS], of[MEMO_UNSENT], of[MEMO_CHANGED], of[MEMO_UNREAD],
+			    of[MEMO_CHECKED], of[MEMO_FAR], of[MEMO_UNFIT]);
+	}
 }
 
 static int finish_unwinding(Recording *recording)
 {
 	int error = unwinder_finish(recording->unwinder);
 	UnwinderCounts counts = unwinder_counts(recording->unwinder);
+	MemoCounts memos = memo_counts(recording);
 	const Warning warnings[] = {
 		{counts.tables.no_room,
 		 "times a file's table found no room; stacks end in the file's "
@@ -93,11 +118,15 @@ static int finish_unwinding(Recording *recording)
 						       "stacks may be wrong"},
 		{counts.troubles.torn,
 		 "times the mappings of a process changed while they were read"},
+		{memos.of[MEMO_USER][MEMO_WRONG] + memos.of[MEMO_KERNEL][MEMO_WRONG],
+		 "stacks were taken for an earlier one and were not the same, among one of 1024 "
+		 "that "
+		 "is checked; please report it"},
 	};
 
 	loss_add(recording->losses, REC_STACK_COPY, LOSS_UNWALKED, counts.copies.dropped,
 		 counts.copies.dropped_since_ns);
-	log_memo_hits(recording);
+	log_memos(&memos);
 	log_verbose("unwind tables: %" PRIu64 " of %" PRIu64 " files have one, %" PRIu64
 		    " cells of memory in use, %" PRIu32 " rules; mappings published %" PRIu64
 		    " times; %" PRIu64 " stacks copied, %" PRIu64

@@ -103,6 +103,12 @@ static void make_run(Unwinder *unwinder, const Image *image)
 	}
 }
 
+/* Tells the stack memos that an entry of the map of processes has changed. */
+static void tell_change(Unwinder *unwinder)
+{
+	__atomic_add_fetch(unwinder->maps.mappings_epoch, 1, __ATOMIC_RELEASE);
+}
+
 /* An image that ended meanwhile would stay in the map for ever: BPF has removed it already. */
 static void remove_process(Unwinder *unwinder, const Image *image)
 {
@@ -110,8 +116,9 @@ static void remove_process(Unwinder *unwinder, const Image *image)
 
 	if (image->published && image->tgid &&
 	    !bpf_map_lookup_elem(unwinder->maps.processes_fd, &image->tgid, &process) &&
-	    process.start_boottime == image->start_boottime && process.exec_id == image->exec_id)
-		bpf_map_delete_elem(unwinder->maps.processes_fd, &image->tgid);
+	    process.start_boottime == image->start_boottime && process.exec_id == image->exec_id &&
+	    !bpf_map_delete_elem(unwinder->maps.processes_fd, &image->tgid))
+		tell_change(unwinder);
 }
 
 /* Notes how long after they were mapped these mappings can be walked with their tables. */
@@ -175,6 +182,7 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t watermark_ns)
 		release_run(unwinder, image->run);
 		image->run = (RunHandle){};
 	}
+	tell_change(unwinder);
 	release_run(unwinder, before);
 	if (!error)
 		note_delays(unwinder, image);
