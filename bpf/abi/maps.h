@@ -53,19 +53,25 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
 #define WAKER_THRESHOLD_NONE ~0ULL /* stacks of wakers are not recorded */
 
 /*
- * When threads fell asleep, indexed by the low bits of their tids: SLEEP_START(tid, ns). If two
- * threads share a slot, it has the one that fell asleep later.
+ * What is noted of a thread from one of its events to the next, in a slot that is indexed by the
+ * low bits of its tid. If two threads share a slot, it has what came later. It is half a cache
+ * line: between two switches of a thread, others have used the cache.
  */
+struct thread_slot {
+	u64 sleep_start; /* when it fell asleep: SLEEP_START() */
+	u64 lock_owner;	 /* the kernel lock that it contended for last: LOCK_OWNER() */
+	u64 moved;	 /* when it was moved to another CPU's queue, runnable: MOVED(), or 0 */
+	u32 waits_on;	 /* the CPU that it, a target, waits for: WAITS_ON(), or 0 */
+	u32 stack_sent;	 /* written by snapshot_stacks() */
+};
+
 #define SLEEP_SLOTS	      (1u << 16)
 #define SLEEP_START_TIME_BITS 42 /* in units of 1024 ns: 142 years */
 #define SLEEP_START(tid, ns)  ((u64)(tid) << SLEEP_START_TIME_BITS | (ns) >> 10)
 #define SLEEP_START_TID(word) ((u32)((word) >> SLEEP_START_TIME_BITS))
 #define SLEEP_START_NS(word)  (((word) & ((1ULL << SLEEP_START_TIME_BITS) - 1)) << 10)
 
-/*
- * The holder of the kernel lock that a thread contended for last, and which lock it is (enum
- * switch_lock), in the same slots. A tid has 22 bits.
- */
+/* A kernel lock's holder, and which lock it is (enum switch_lock). A tid has 22 bits. */
 #define LOCK_OWNER(tid, owner, lock) ((u64)(tid) << 32 | (u64)(lock) << 24 | (owner))
 #define LOCK_OWNER_WAITER(word)	     ((u32)((word) >> 32))
 #define LOCK_OWNER_OWNER(word)	     ((u32)(word)&0xffffff)
@@ -82,14 +88,10 @@ struct closing_socket {
 	u32 reserved;
 };
 
-/* The CPU that a target waits for, in the same slots; 0 = none. */
 #define WAITS_ON(cpu)	   ((cpu) + 1)
 #define WAITS_ON_CPU(word) ((word)-1)
 
-/*
- * When a runnable target was moved to another CPU's queue, in the same slots: its tid, the time in
- * units of 1024 ns (71 years), and whether it had been moved before. 0 = it was not moved.
- */
+/* The tid, the time in units of 1024 ns (71 years), and whether it had been moved before. */
 #define MOVED(tid, ns, repeated)                                                                   \
 	((u64)(tid) << SLEEP_START_TIME_BITS | (((ns) >> 10) + 1) << 1 | (repeated))
 #define MOVED_TID(word)	       SLEEP_START_TID(word)

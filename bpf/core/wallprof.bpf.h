@@ -56,10 +56,7 @@ extern u64 name_sent[NAME_SENT_SLOTS];
 extern u32 memo_tags[MEMO_SETS][MEMO_WAYS];	   /* of user stacks' memos */
 extern u8 kernel_memo_last[MEMO_SETS];		   /* which memo of a set was found last */
 extern struct found_rule found_rules[FOUND_RULES]; /* see unwind.bpf.c */
-extern u64 sleep_start[SLEEP_SLOTS];
-extern u64 lock_owners[SLEEP_SLOTS];
-extern u32 waits_on[SLEEP_SLOTS];
-extern u64 moved[SLEEP_SLOTS];
+extern struct thread_slot thread_slots[SLEEP_SLOTS];
 extern struct closing_socket closing_sockets[CLOSING_SLOTS];
 extern struct fault_counts fault_counts;
 extern struct request_counts request_counts;
@@ -75,7 +72,6 @@ extern u8 tables_pending;   /* the tables of running processes are not ready yet
 			       copied */
 extern u8 snapshot_at_end;
 extern u64 snapshot_ns;
-extern u32 stacks_sent[SLEEP_SLOTS];  /* written by snapshot_stacks() */
 extern u64 owners_found[SLEEP_SLOTS]; /* written by snapshot_stacks(): lock holders */
 extern struct unwind_object vdso_object;
 extern struct unwind_counts unwind_counts;
@@ -377,6 +373,12 @@ static __always_inline void target_remove(struct task_struct *task)
 	u32 id = target_id(task);
 
 	__sync_fetch_and_and(&target_bits[(id / 64) & (TARGET_WORDS - 1)], ~(1ULL << (id % 64)));
+}
+
+/* What is noted of a thread from one of its events to the next. */
+static __always_inline struct thread_slot *thread_slot(u32 tid)
+{
+	return &thread_slots[tid & (SLEEP_SLOTS - 1)];
 }
 
 /* ---- emitting records --------------------------------------------------------- */

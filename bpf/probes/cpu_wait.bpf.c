@@ -46,7 +46,7 @@ static __always_inline void count_up(u32 cpu, u64 ns)
 
 __noinline int cpu_wait_end(u32 tid)
 {
-	u32 *word = &waits_on[tid & (SLEEP_SLOTS - 1)], old;
+	u32 *word = &thread_slot(tid)->waits_on, old;
 
 	if (!*word)
 		return 0;
@@ -58,7 +58,7 @@ __noinline int cpu_wait_end(u32 tid)
 
 __noinline int cpu_wait_begin(u32 tid, u32 cpu, u64 ns)
 {
-	u32 *word = &waits_on[tid & (SLEEP_SLOTS - 1)], old;
+	u32 *word = &thread_slot(tid)->waits_on, old;
 
 	if (*word == WAITS_ON(cpu))
 		return 0;
@@ -75,17 +75,16 @@ __noinline int cpu_wait_begin(u32 tid, u32 cpu, u64 ns)
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct *task, int cpu)
 {
-	u32 at = task->pid & (SLEEP_SLOTS - 1);
-	u64 word;
+	struct thread_slot *slot = thread_slot(task->pid);
 
 	if (!is_target(task))
 		return 0;
-	if (!setting_whole_system && waits_on[at])
+	if (!setting_whole_system && slot->waits_on)
 		cpu_wait_begin(task->pid, cpu, 0);
 	if (!task->on_rq)
 		return 0; /* it is being woken, and enters one queue only */
-	word = moved[at];
-	moved[at] = MOVED(task->pid, bpf_ktime_get_ns(), MOVED_TID(word) == (u32)task->pid);
+	slot->moved =
+		MOVED(task->pid, bpf_ktime_get_ns(), MOVED_TID(slot->moved) == (u32)task->pid);
 	return 0;
 }
 

@@ -80,7 +80,7 @@ int BPF_PROG(on_contention, void *lock, unsigned int flags)
 					   bpf_core_field_offset(struct task_struct, pid)) &&
 	    !is_target_id(setting_threads ? tid : (u32)BPF_CORE_READ(owner, tgid)))
 		describe_non_target(owner, ns);
-	lock_owners[task->pid & (SLEEP_SLOTS - 1)] =
+	thread_slot(task->pid)->lock_owner =
 		LOCK_OWNER(task->pid, tid, lock_kind((u64)lock, task, owner));
 	cost_add(ns);
 	return 0;

@@ -161,7 +161,7 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->prev_state = prev_state;
 	cost_phase(COST_CALL);
 	if (blocks) {
-		sleep_start[prev->pid & (SLEEP_SLOTS - 1)] = SLEEP_START(prev->pid, ns);
+		thread_slot(prev->pid)->sleep_start = SLEEP_START(prev->pid, ns);
 		if (record->syscall == SYSCALL_IO_URING_ENTER)
 			ring_emit(record);
 		else
@@ -253,11 +253,11 @@ static __always_inline int describe_cpu_user(struct task_struct *task, u64 ns)
  */
 __noinline int lock_owner(struct rec_switch *record, u32 tid)
 {
-	u64 word = lock_owners[tid & (SLEEP_SLOTS - 1)];
+	u64 word = thread_slot(tid)->lock_owner;
 
 	if (!record || LOCK_OWNER_WAITER(word) != tid)
 		return 0;
-	lock_owners[tid & (SLEEP_SLOTS - 1)] = 0;
+	thread_slot(tid)->lock_owner = 0;
 	if (record->owner)
 		return 0;
 	record->owner = LOCK_OWNER_OWNER(word);
@@ -377,7 +377,7 @@ static __always_inline void count_waits(struct rec_switch *record, struct cpu_ac
 /* Stores when the target that is switched in was moved to this CPU's queue. */
 static __always_inline void consume_move(struct rec_switch *record)
 {
-	u64 *word = &moved[record->next_tid & (SLEEP_SLOTS - 1)], ns = MOVED_NS(*word);
+	u64 *word = &thread_slot(record->next_tid)->moved, ns = MOVED_NS(*word);
 
 	if (MOVED_TID(*word) != record->next_tid || ns >= record->h.ns)
 		return;
@@ -483,7 +483,7 @@ static __always_inline void describe_waker(struct task_struct *waker, u8 flags, 
 /* Whether the task has slept long enough for the waker's stacks to be recorded. */
 static __always_inline bool slept_long(struct task_struct *task, u64 ns)
 {
-	u64 start = sleep_start[task->pid & (SLEEP_SLOTS - 1)];
+	u64 start = thread_slot(task->pid)->sleep_start;
 
 	return setting_waker_threshold_ns != WAKER_THRESHOLD_NONE &&
 	       SLEEP_START_TID(start) == (u32)task->pid &&

@@ -136,7 +136,7 @@ static __always_inline void copy_stack_of(struct task_struct *task, struct stack
 	copy_sleeping_stack(task, copy, slot->walk.sp);
 	if (!copy->size || task->on_cpu || seq_of(task) != seq || send_leaf(slot, task, ns))
 		return;
-	stacks_sent[task->pid & (SLEEP_SLOTS - 1)] = sent_mark(task);
+	thread_slot(task->pid)->stack_sent = sent_mark(task);
 	send_copy(slot, copy, task, ns);
 }
 
@@ -220,8 +220,7 @@ int snapshot_stacks(struct bpf_iter__task *ctx)
 /* The stack that snapshot_stacks() has sent; 0 = none, or the thread has switched since. */
 static __always_inline u64 sleeping_user_stack(struct task_struct *task)
 {
-	return stacks_sent[task->pid & (SLEEP_SLOTS - 1)] == sent_mark(task) ? sleeping_id(task)
-									     : 0;
+	return thread_slot(task->pid)->stack_sent == sent_mark(task) ? sleeping_id(task) : 0;
 }
 
 /*
