@@ -99,7 +99,7 @@ struct accounts_map {
 #define MEMO_SPAN  4096u /* bytes of a stack that a memo compares at most */
 #define MEMO_WORDS 96u	 /* words of them */
 #define MEMO_READS 255u	 /* words that a walk may read; walk.bp_word is their number + 1 */
-#define MEMO_RUNS  8u	 /* parts of the stack that are read for them */
+#define MEMO_RUNS  16u	 /* parts of the stack that are read for them */
 
 struct memo_word {
 	u16 at;	      /* in words from the start of the span */

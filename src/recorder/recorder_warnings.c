@@ -90,11 +90,22 @@ static void log_memos(const MemoCounts *counts)
 	}
 }
 
+static int warn_memos(Recording *recording)
+{
+	MemoCounts counts = memo_counts(recording);
+
+	log_memos(&counts);
+	return write_warning(
+		recording, "stacks",
+		counts.of[MEMO_USER][MEMO_WRONG] + counts.of[MEMO_KERNEL][MEMO_WRONG],
+		"were taken for an earlier one and were not the same, of those checked "
+		"(one in 1024); please report it");
+}
+
 static int finish_unwinding(Recording *recording)
 {
 	int error = unwinder_finish(recording->unwinder);
 	UnwinderCounts counts = unwinder_counts(recording->unwinder);
-	MemoCounts memos = memo_counts(recording);
 	const Warning warnings[] = {
 		{counts.tables.no_room,
 		 "times a file's table found no room; stacks end in the file's "
@@ -118,15 +129,10 @@ static int finish_unwinding(Recording *recording)
 						       "stacks may be wrong"},
 		{counts.troubles.torn,
 		 "times the mappings of a process changed while they were read"},
-		{memos.of[MEMO_USER][MEMO_WRONG] + memos.of[MEMO_KERNEL][MEMO_WRONG],
-		 "stacks were taken for an earlier one and were not the same, among one of 1024 "
-		 "that "
-		 "is checked; please report it"},
 	};
 
 	loss_add(recording->losses, REC_STACK_COPY, LOSS_UNWALKED, counts.copies.dropped,
 		 counts.copies.dropped_since_ns);
-	log_memos(&memos);
 	log_verbose("unwind tables: %" PRIu64 " of %" PRIu64 " files have one, %" PRIu64
 		    " cells of memory in use, %" PRIu32 " rules; mappings published %" PRIu64
 		    " times; %" PRIu64 " stacks copied, %" PRIu64
@@ -242,8 +248,8 @@ static int warn_segments_dropped(Recording *recording)
 int recording_write_warnings(Recording *recording)
 {
 	static int (*const steps[])(Recording *) = {
-		warn_files, warn_segments_dropped, warn_cpus,
-		note_ticks, warn_faults,	   warn_requests,
+		warn_memos, warn_files,	 warn_segments_dropped, warn_cpus,
+		note_ticks, warn_faults, warn_requests,
 	};
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 

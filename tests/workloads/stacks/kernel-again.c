@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kernel-again ROUNDS SEED - two processes on one CPU wake each other. Each waits by one and the
+ * kernel-again ROUNDS SEED [TIMES] - two processes on one CPU wake each other, TIMES (1) times in
+ * new processes. Each waits by one and the
  * same instruction, on one stack pointer, but for what chance has it: the kernel waits for each
  * kind in another function. The system call and its third argument say of which kind a wait was:
  * read(2) is asked for 8 bytes of an eventfd, 9 of a pipe, 10 of a socket.
@@ -110,21 +111,14 @@ static void answer(Side *mine, Side *other, unsigned long rounds)
 	}
 }
 
-int main(int argc, char **argv)
+static int one_pair(unsigned long rounds, uint64_t seed)
 {
 	Side here, there;
-	unsigned long rounds;
-	cpu_set_t one;
 	pid_t child;
 	int status;
 
-	must(argc == 3, "usage: kernel-again ROUNDS SEED");
-	rounds = strtoul(argv[1], NULL, 10);
-	make(&here, strtoul(argv[2], NULL, 10));
-	make(&there, ~here.chance);
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	sched_setaffinity(0, sizeof(one), &one);
+	make(&here, seed);
+	make(&there, ~seed);
 	child = fork();
 	must(child >= 0, "fork");
 	if (child == 0) {
@@ -135,4 +129,29 @@ int main(int argc, char **argv)
 	answer(&here, &there, rounds);
 	must(waitpid(child, &status, 0) == child && status == 0, "wait");
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long rounds, times;
+	cpu_set_t one;
+	uint64_t seed;
+	pid_t child;
+	int status;
+
+	must(argc == 3 || argc == 4, "usage: kernel-again ROUNDS SEED [TIMES]");
+	rounds = strtoul(argv[1], NULL, 10);
+	seed = strtoul(argv[2], NULL, 10);
+	times = argc == 4 ? strtoul(argv[3], NULL, 10) : 1;
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	for (unsigned long i = 1; i < times; i++) {
+		child = fork();
+		must(child >= 0, "fork");
+		if (child == 0)
+			return one_pair(rounds, seed + i);
+		must(waitpid(child, &status, 0) == child && status == 0, "wait");
+	}
+	return one_pair(rounds, seed);
 }
