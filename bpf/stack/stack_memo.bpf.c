@@ -241,10 +241,15 @@ static long memo_add_read(u32 i, struct run_builder *builder)
 	const struct memo_word *from = &builder->slot->reads.words[i & MEMO_READS];
 	struct user_stack_memo *memo = builder->memo;
 	u32 run = memo->run_count - 1, at = from->at, count = memo->read.count, start, length;
+	struct memo_word *word;
 
 	if (!from->compared)
 		return 0;
 	builder->failed = 1; /* until it is stored */
+	barrier_var(count);
+	if (count >= MEMO_WORDS)
+		return 1;
+	word = &memo->read.words[count];
 	barrier_var(run);
 	if (run >= MEMO_RUNS || at - memo->runs[run].start > memo->runs[run].length + RUN_GAP) {
 		builder->into += run < MEMO_RUNS ? memo->runs[run].length : 0;
@@ -260,12 +265,11 @@ static long memo_add_read(u32 i, struct run_builder *builder)
 	length = at - start + 1;
 	if (length > memo->runs[run].length)
 		memo->runs[run].length = length;
-	barrier_var(count);
-	if (builder->into + length > MEMO_SPAN / sizeof(u64) || count >= MEMO_WORDS)
+	if (builder->into + length > MEMO_SPAN / sizeof(u64))
 		return 1;
-	memo->read.words[count].at = builder->into + at - start;
-	memo->read.words[count].relative = memo->read.words[count].top = 0;
-	memo->read.words[count].value = from->value;
+	word->at = builder->into + at - start;
+	word->relative = word->top = 0;
+	word->value = from->value;
 	memo->read.count = count + 1;
 	builder->failed = 0;
 	return 0;
