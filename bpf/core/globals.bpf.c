@@ -72,24 +72,46 @@ struct accounts_map accounts SEC(".maps");
 struct scratch_map scratch SEC(".maps");
 struct copies_map copies SEC(".maps");
 
-/*
- * Hashes slot->stack.count frames into slot->stack.id, which holds the seed. This is a global
- * function so that the verifier follows the loop once, not once per caller.
- */
-__noinline int stack_hash(struct stack_slot *slot)
+#define HASH_PARTS 15
+#define HASH_PART  (MAX_FRAMES / HASH_PARTS)
+_Static_assert(HASH_PARTS *HASH_PART == MAX_FRAMES, "all frames are hashed");
+
+/* Adds the frames from `first` on to the hash in slot->stack.id. */
+__noinline int stack_hash_part(struct stack_slot *slot, u32 first)
 {
 	u64 hash;
 
 	if (!slot)
 		return 0;
 	hash = slot->stack.id;
-	for (u32 i = 0; i < MAX_FRAMES; i++) {
-		if (i >= slot->stack.count)
+	for (u32 i = 0; i < HASH_PART; i++) {
+		u32 at = first + i;
+
+		if (at >= slot->stack.count || at >= MAX_FRAMES)
 			break;
-		hash = (hash ^ slot->stack.frames[i]) * 0x9e3779b97f4a7c15ULL;
+		barrier_var(at); /* or clang computes the address before the check */
+		hash = (hash ^ slot->stack.frames[at]) * 0x9e3779b97f4a7c15ULL;
 		hash ^= hash >> 29;
 	}
-	slot->stack.id = hash ? hash : 1; /* 0 means "none" */
+	slot->stack.id = hash;
+	return 0;
+}
+
+/*
+ * Hashes slot->stack.count frames into slot->stack.id, which holds the seed. The verifier follows
+ * each turn of a loop, but a global function once, so the loop is divided in two.
+ */
+__noinline int stack_hash(struct stack_slot *slot)
+{
+	if (!slot)
+		return 0;
+	for (u32 first = 0; first < MAX_FRAMES; first += HASH_PART) {
+		if (first >= slot->stack.count)
+			break;
+		stack_hash_part(slot, first);
+	}
+	if (!slot->stack.id)
+		slot->stack.id = 1; /* 0 means "none" */
 	return 0;
 }
 

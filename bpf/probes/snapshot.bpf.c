@@ -69,9 +69,7 @@ static long copy_page(u32 index, void *context)
 	return 0;
 }
 
-/*
- * The same as copy_stack(), in a loop that the verifier follows once. size 0: nothing was copied.
- */
+/* The same as copy_own_stack(), for another task. size 0: nothing was copied. */
 static __always_inline void copy_sleeping_stack(struct task_struct *task,
 						struct rec_stack_copy *copy, u64 sp)
 {

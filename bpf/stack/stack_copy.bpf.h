@@ -51,29 +51,6 @@ static __always_inline void load_registers(struct walk *walk, struct pt_regs *re
 #define PAGE_SIZE (1UL << PAGE_SHIFT)
 
 /*
- * Copies the current task's stack, page by page, because the pages above the stack may not be
- * present. Returns the number of bytes, 0 if there are none.
- */
-static __always_inline u32 copy_stack(struct rec_stack_copy *copy, u64 sp)
-{
-	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
-
-	barrier_var(
-		size); /* or clang uses `or` for the addition, of which the verifier knows less */
-	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
-		return 0;
-	for (u32 i = 0; i < COPY_SIZE / PAGE_SIZE - 1; i++) {
-		if (size > COPY_SIZE - PAGE_SIZE)
-			break;
-		if (bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(sp + size)))
-			break;
-		size += PAGE_SIZE;
-		barrier_var(size);
-	}
-	return size;
-}
-
-/*
  * Sends the copy with slot->walk.regs and the id of slot->stack. start_boottime, tables_ns and the
  * stack are in the copy already.
  */

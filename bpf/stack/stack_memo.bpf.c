@@ -70,6 +70,32 @@ static __always_inline void memo_unlock(u64 *lock)
 	*(volatile u64 *)lock += 1;
 }
 
+/* The verifier follows each turn of a loop, so the loop over the words is divided in two. */
+#define MEMO_PART 16
+
+/* Whether the words from `first` on are the same; see memo_words_match(). */
+__noinline int memo_part_matches(struct stack_slot *slot, struct memo_words *read, u32 first,
+				 u64 moved, u64 top)
+{
+	u64 differ = 0;
+
+	if (!slot || !read)
+		return 0;
+	for (u32 i = 0; i < MEMO_PART; i++) {
+		u32 at = first + i;
+
+		if (at >= read->count || at >= MEMO_WORDS)
+			break;
+		barrier_var(at); /* or clang computes the address before the check */
+		differ = slot->span[read->words[at].at & (MEMO_SPAN / sizeof(u64) - 1)] ^
+			 (read->words[at].value + (moved & -(u64)read->words[at].relative) +
+			  (top & -(u64)read->words[at].top));
+		if (differ)
+			break;
+	}
+	return differ == 0;
+}
+
 /*
  * Whether slot->span has the same words as `read`, given that the span has moved by `moved` bytes
  * and the end of the stack by `top` bytes. A global function, so that the verifier checks it once
@@ -78,20 +104,15 @@ static __always_inline void memo_unlock(u64 *lock)
 __noinline int memo_words_match(struct stack_slot *slot, struct memo_words *read, u64 moved,
 				u64 top)
 {
-	u64 differ = 0;
-
 	if (!slot || !read || read->count == 0)
 		return 0;
-	for (u32 i = 0; i < MEMO_WORDS; i++) {
-		if (i >= read->count)
+	for (u32 first = 0; first < MEMO_WORDS; first += MEMO_PART) {
+		if (first >= read->count)
 			break;
-		differ = slot->span[read->words[i].at & (MEMO_SPAN / sizeof(u64) - 1)] ^
-			 (read->words[i].value + (moved & -(u64)read->words[i].relative) +
-			  (top & -(u64)read->words[i].top));
-		if (differ)
-			break;
+		if (!memo_part_matches(slot, read, first, moved, top))
+			return 0;
 	}
-	return differ == 0;
+	return 1;
 }
 
 /* ---- user stacks --------------------------------------------------------------- */

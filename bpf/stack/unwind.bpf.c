@@ -229,7 +229,7 @@ __noinline int find_by_vma(struct stack_slot *slot, u64 pc)
 	mapping->row = found.file ? NO_TABLE_YET : NO_TABLE_JIT;
 	if (found.vdso)
 		map_object(mapping, &vdso_object, found.start);
-	else if (found.file && !map_known_object(mapping, &found))
+	else if (found.file && !unwind_map_object(mapping, &found))
 		return WALK_CONTINUE;
 	if (pc < mapping->start || pc > mapping->last)
 		return STACK_BAD_PC;
@@ -521,23 +521,71 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	return 0;
 }
 
-__noinline int unwind_walk(struct stack_slot *slot)
+#define WALK_PART 16 /* frames; the verifier follows each turn of a loop, so there are two */
+
+__noinline int unwind_walk_part(struct stack_slot *slot)
 {
-	int result;
+	int result = WALK_CONTINUE;
 
 	if (!slot)
 		return 0;
-	result = slot->stack.result;
-	for (u32 i = 0; i <= MAX_FRAMES; i++) {
+	for (u32 i = 0; i < WALK_PART; i++) {
+		result = unwind_step(slot);
 		if (result != WALK_CONTINUE)
 			break;
-		result = unwind_step(slot);
 	}
 	slot->stack.result = result;
 	return 0;
 }
 
+__noinline int unwind_walk(struct stack_slot *slot)
+{
+	if (!slot)
+		return 0;
+	for (u32 i = 0; i <= MAX_FRAMES / WALK_PART; i++) {
+		if (slot->stack.result != WALK_CONTINUE)
+			break;
+		unwind_walk_part(slot);
+	}
+	return 0;
+}
+
 /* ---- a copy, for the recorder to walk ---------------------------------------------- */
+
+/* The size so far is in the copy: the verifier does not track it there, and follows one turn. */
+struct own_copy {
+	struct rec_stack_copy *copy;
+	u64 sp;
+};
+
+static long copy_own_page(u32 index, struct own_copy *state)
+{
+	struct rec_stack_copy *copy = state->copy;
+	u64 size = copy->size;
+
+	if (size > COPY_SIZE - PAGE_SIZE ||
+	    bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(state->sp + size)))
+		return 1;
+	copy->size = size + PAGE_SIZE;
+	return 0;
+}
+
+/*
+ * Copies the current task's stack, page by page, because the pages above the stack may not be
+ * present. size 0: nothing was copied.
+ */
+static __always_inline void copy_own_stack(struct rec_stack_copy *copy, u64 sp)
+{
+	struct own_copy state = {.copy = copy, .sp = sp};
+	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
+
+	barrier_var(size);
+	copy->size = 0;
+	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
+		return;
+	copy->size = size;
+	bpf_loop(COPY_SIZE / PAGE_SIZE - 1, copy_own_page, &state, 0);
+}
 
 __noinline int unwind_copy(struct stack_slot *slot)
 {
@@ -555,7 +603,7 @@ __noinline int unwind_copy(struct stack_slot *slot)
 	load_registers(&slot->walk, regs);
 	copy->start_boottime = process_start();
 	copy->tables_ns = slot->process.tables_ns;
-	copy->size = copy_stack(copy, slot->walk.sp);
+	copy_own_stack(copy, slot->walk.sp);
 	return send_copy(slot, copy, task, slot->stack.h.ns);
 }
 

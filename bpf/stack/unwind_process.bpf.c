@@ -5,6 +5,30 @@
  */
 #include "unwind_process.bpf.h"
 
+__noinline int unwind_map_object(struct unwind_mapping *mapping, const struct found_vma *found)
+{
+	struct unwind_object_key
+		key; /* the verifier of 6.1 accepts no argument's memory as a key */
+	struct unwind_object *object;
+	u64 into;
+
+	if (!mapping || !found)
+		return 0;
+	key = found->key;
+	object = bpf_map_lookup_elem(&objects, &key);
+	if (!object)
+		return 0;
+	for (u32 i = 0; i < OBJECT_LOADS_MAX; i++) {
+		into = found->offset - object->loads[i].offset;
+		if (i >= object->load_count || into >= object->loads[i].size ||
+		    object->loads[i].exec != found->exec)
+			continue;
+		map_object(mapping, object, found->start - object->loads[i].relative - into);
+		return 1;
+	}
+	return 0;
+}
+
 /* Publishes the entry that was built in the slot. The program's stack has no space for one. */
 static __always_inline void publish(struct stack_slot *slot, u32 tgid)
 {
@@ -27,17 +51,20 @@ static __always_inline struct unwind_mapping *next_seed(struct stack_slot *slot)
 }
 
 /* Adds a seed for the whole object that is mapped at `address`, whichever part of it that is. */
-static __always_inline void seed(struct stack_slot *slot, u64 address)
+__noinline int unwind_seed(struct stack_slot *slot, u64 address)
 {
-	struct unwind_mapping *mapping = next_seed(slot);
 	struct found_vma found = {};
+	struct unwind_mapping *mapping;
 
-	if (!address || !mapping)
-		return;
-	if (bpf_find_vma(bpf_get_current_task_btf(), address, read_vma, &found, 0) || !found.file)
-		return;
-	if (map_known_object(mapping, &found))
+	if (!slot || !address)
+		return 0;
+	mapping = next_seed(slot);
+	if (!mapping || bpf_find_vma(bpf_get_current_task_btf(), address, read_vma, &found, 0) ||
+	    !found.file)
+		return 0;
+	if (unwind_map_object(mapping, &found))
 		slot->process.seed_count++;
+	return 0;
 }
 
 static __always_inline void seed_vdso(struct stack_slot *slot, u64 address)
@@ -76,8 +103,8 @@ __noinline int unwind_exec(u32 slot_index)
 		base |= type == AT_BASE ? value : 0;
 		vdso |= type == AT_SYSINFO_EHDR ? value : 0;
 	}
-	seed(slot, entry);
-	seed(slot, base);
+	unwind_seed(slot, entry);
+	unwind_seed(slot, base);
 	seed_vdso(slot, vdso);
 	publish(slot, task->tgid);
 	return 0;

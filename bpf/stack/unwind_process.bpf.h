@@ -60,25 +60,9 @@ static __always_inline void map_object(struct unwind_mapping *mapping,
 
 /*
  * Finds where an object is mapped, given that the part at `offset` of its file begins at `start`.
+ * Returns 1 and stores the mapping, or 0 if the object is not known.
  */
-static __always_inline bool map_known_object(struct unwind_mapping *mapping,
-					     const struct found_vma *found)
-{
-	struct unwind_object *object = bpf_map_lookup_elem(&objects, &found->key);
-
-	if (!object)
-		return false;
-	for (u32 i = 0; i < OBJECT_LOADS_MAX; i++) {
-		u64 into = found->offset - object->loads[i].offset;
-
-		if (i >= object->load_count || into >= object->loads[i].size ||
-		    object->loads[i].exec != found->exec)
-			continue;
-		map_object(mapping, object, found->start - object->loads[i].relative - into);
-		return true;
-	}
-	return false;
-}
+extern int unwind_map_object(struct unwind_mapping *mapping, const struct found_vma *found);
 
 /* Tells user_memo_lookup() that an entry has changed. It is called after the change. */
 static __always_inline void mappings_changed(void)

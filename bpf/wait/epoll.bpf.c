@@ -11,12 +11,20 @@
 
 #define STEPS_MAX 32 /* steps of the walk: each adds one file and at most two pending nodes */
 
+/*
+ * The state of the walk, in the slot's memory, where the verifier does not track it: otherwise it
+ * follows several turns of the loop. The record is in the slot's buffer.
+ */
 struct epoll_walk {
-	struct stack_slot *slot; /* span: pending nodes; window: the files found */
-	u64 operations;		 /* file::f_op of epoll descriptors */
-	u32 pending;
-	u32 count;
+	u64 nodes[STEPS_MAX]; /* pending */
+	u64 operations;	      /* file::f_op of epoll descriptors */
+	u32 pending, count;
 };
+
+static __always_inline struct epoll_walk *walk_of(struct stack_slot *slot)
+{
+	return (struct epoll_walk *)slot->span;
+}
 
 /*
  * All bits of the top byte are set in a kernel address, so it holds watched::via while the node is
@@ -33,7 +41,7 @@ static __always_inline void push(struct epoll_walk *walk, struct rb_node *node, 
 	barrier_var(at);
 	if (!node || at >= STEPS_MAX)
 		return;
-	walk->slot->span[at] = ((u64)node & ~(0xffULL << VIA_SHIFT)) | (u64)via << VIA_SHIFT;
+	walk->nodes[at] = ((u64)node & ~(0xffULL << VIA_SHIFT)) | (u64)via << VIA_SHIFT;
 	walk->pending = at + 1;
 }
 
@@ -42,9 +50,11 @@ static __always_inline struct rb_node *root_of(struct eventpoll *epoll)
 	return BPF_CORE_READ(epoll, rbr.rb_root.rb_node);
 }
 
-static long visit_node(u32 i, struct epoll_walk *walk)
+static long visit_node(u32 i, struct stack_slot **context)
 {
-	struct rec_watch *record = (struct rec_watch *)walk->slot->buffer;
+	struct stack_slot *slot = *context;
+	struct epoll_walk *walk = walk_of(slot);
+	struct rec_watch *record = (struct rec_watch *)slot->buffer;
 	u32 at = walk->pending - 1, count = walk->count;
 	struct watched *watched;
 	struct rb_node *node;
@@ -56,12 +66,12 @@ static long visit_node(u32 i, struct epoll_walk *walk)
 	barrier_var(count);
 	if (at >= STEPS_MAX || count >= WATCHED_MAX)
 		return 1;
-	word = walk->slot->span[at];
+	word = walk->nodes[at];
 	node = NODE_OF(word);
 	walk->pending = at;
 	item = (void *)node - bpf_core_field_offset(struct epitem, rbn);
 	file = BPF_CORE_READ(item, ffd.file);
-	walk->slot->window[count] = (u64)file;
+	slot->window[count] = (u64)file; /* for watched_describe() */
 	watched = &record->watched[count];
 	watched->fd = BPF_CORE_READ(item, ffd.fd);
 	watched->via = VIA_OF(word);
@@ -87,24 +97,27 @@ static __always_inline bool is_epoll(struct file *file)
 __noinline int watch_begin(u64 address)
 {
 	struct file *file = (struct file *)address;
-	struct epoll_walk walk = {};
+	struct stack_slot *slot;
+	struct epoll_walk *walk;
 	struct rec_watch *record;
 	u64 mark, scratch_word = 0;
 
 	mark = fd_epoll_mark(address, &scratch_word);
 	if (*sent_slot(mark) == mark || !is_epoll(file))
 		return -1;
-	walk.slot = slot_acquire_accounted(bpf_ktime_get_ns());
-	if (!walk.slot)
+	slot = slot_acquire_accounted(bpf_ktime_get_ns());
+	if (!slot)
 		return -1;
-	walk.operations = (u64)BPF_CORE_READ(file, f_op);
-	push(&walk, root_of(BPF_CORE_READ(file, private_data)), 0);
-	bpf_loop(STEPS_MAX, visit_node, &walk, 0);
-	record = (struct rec_watch *)walk.slot->buffer;
-	record->count = walk.count;
-	record->more = walk.pending > 0;
-	walk.slot->word = mark; /* the mark before the walk */
-	return walk.slot->index;
+	walk = walk_of(slot);
+	walk->operations = (u64)BPF_CORE_READ(file, f_op);
+	walk->pending = walk->count = 0;
+	push(walk, root_of(BPF_CORE_READ(file, private_data)), 0);
+	bpf_loop(STEPS_MAX, visit_node, &slot, 0);
+	record = (struct rec_watch *)slot->buffer;
+	record->count = walk->count;
+	record->more = walk->pending > 0;
+	slot->word = mark; /* the mark before the walk */
+	return slot->index;
 }
 
 __noinline int watch_end(const struct object_key *key, u32 slot_index)

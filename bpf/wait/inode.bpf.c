@@ -13,20 +13,34 @@
 #define NAME_SIZE  256	/* NAME_MAX and its NUL */
 #define NAMES_SIZE 1024 /* a longer path lacks the names next to the root */
 
+/*
+ * The state of the walk is in the slot's memory, where the verifier does not track it: otherwise it
+ * follows several turns of the loop. The record is in the slot, too.
+ */
 struct path_walk {
-	struct rec_inode *record;
 	u64 dentry, mount; /* mount: 0 = not known */
 	u32 size;
 };
 
-/* Continues at the directory on which the file system is mounted. Returns 1 if there is none. */
-static __always_inline long leave_mount(struct path_walk *path)
+static __always_inline struct path_walk *path_of(struct stack_slot *slot)
 {
+	return (struct path_walk *)slot->span;
+}
+
+static __always_inline struct rec_inode *inode_of(struct stack_slot *slot)
+{
+	return (struct rec_inode *)slot->buffer;
+}
+
+/* Continues at the directory on which the file system is mounted. Returns 1 if there is none. */
+static __always_inline long leave_mount(struct stack_slot *slot)
+{
+	struct path_walk *path = path_of(slot);
 	struct mount *mount = (struct mount *)path->mount;
 	struct mount *parent = BPF_CORE_READ(mount, mnt_parent);
 
 	if (parent == mount || !parent) {
-		path->record->h.flags |= INODE_FULL_PATH;
+		inode_of(slot)->h.flags |= INODE_FULL_PATH;
 		return 1;
 	}
 	path->dentry = (u64)BPF_CORE_READ(mount, mnt_mountpoint);
@@ -34,25 +48,27 @@ static __always_inline long leave_mount(struct path_walk *path)
 	return 0;
 }
 
-static long add_name(u32 i, struct path_walk *path)
+static long add_name(u32 i, struct stack_slot **context)
 {
+	struct stack_slot *slot = *context;
+	struct path_walk *path = path_of(slot);
 	struct dentry *dentry = (struct dentry *)path->dentry, *parent;
 	struct mount *mount = (struct mount *)path->mount;
 	u32 at = path->size;
 	long length;
 
 	if (mount && BPF_CORE_READ(mount, mnt.mnt_root) == dentry)
-		return leave_mount(path);
+		return leave_mount(slot);
 	parent = BPF_CORE_READ(dentry, d_parent);
 	if (parent == dentry || !parent) {
-		path->record->h.flags |= INODE_MOUNT;
+		inode_of(slot)->h.flags |= INODE_MOUNT;
 		return 1;
 	}
 	if (at >= NAMES_SIZE)
 		return 1;
 	barrier_var(at);
-	length = bpf_probe_read_kernel_str(path->record->text + (at & (NAMES_SIZE - 1)), NAME_SIZE,
-					   BPF_CORE_READ(dentry, d_name.name));
+	length = bpf_probe_read_kernel_str(inode_of(slot)->text + (at & (NAMES_SIZE - 1)),
+					   NAME_SIZE, BPF_CORE_READ(dentry, d_name.name));
 	if (length <= 0)
 		return 1;
 	path->size = at + length;
@@ -91,10 +107,13 @@ static __always_inline u8 server_flag(struct inode *inode)
 static __always_inline int emit_inode_names(struct stack_slot *slot, struct inode *inode,
 					    u64 dentry, u64 mount)
 {
-	struct rec_inode *record = (struct rec_inode *)slot->buffer;
-	struct path_walk path = {.record = record, .dentry = dentry, .mount = mount};
+	struct rec_inode *record = inode_of(slot);
+	struct path_walk *path = path_of(slot);
 	u32 size;
 
+	path->dentry = dentry;
+	path->mount = mount;
+	path->size = 0;
 	record_init(&record->h, REC_INODE, server_flag(inode), 0, bpf_ktime_get_ns());
 	if (BPF_CORE_READ(inode, i_nlink) == 0)
 		record->h.flags |= INODE_DELETED;
@@ -102,8 +121,8 @@ static __always_inline int emit_inode_names(struct stack_slot *slot, struct inod
 	record->generation = BPF_CORE_READ(inode, i_generation);
 	record->inode = BPF_CORE_READ(inode, i_ino);
 	record->reserved[0] = record->reserved[1] = record->reserved[2] = 0;
-	bpf_loop(NAMES_MAX, add_name, &path, 0);
-	size = path.size;
+	bpf_loop(NAMES_MAX, add_name, &slot, 0);
+	size = path->size;
 	barrier_var(size);
 	if (size > NAMES_SIZE + NAME_SIZE)
 		return -1;
