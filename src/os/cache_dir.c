@@ -11,10 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
+/*
+ * Holds the size of all files as a decimal number. A folder has tens of thousands of files, so they
+ * are listed only if the number is missing or too large.
+ */
+#define SIZE_FILE ".size"
+
 struct CacheDir {
 	AsInvoker as;
 	char *path;
 	uint64_t size_max;
+	uint64_t written; /* bytes since it was opened */
 };
 
 /* ---- the folder --------------------------------------------------------------------- */
@@ -138,8 +145,7 @@ static int replace_file(const char *path, const struct iovec *parts, size_t coun
 	return r;
 }
 
-int cache_dir_replace(const CacheDir *folder, const char *name, const struct iovec *parts,
-		      size_t count)
+int cache_dir_replace(CacheDir *folder, const char *name, const struct iovec *parts, size_t count)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", folder->path, name);
 	int r = as_invoker_enter(&folder->as);
@@ -148,6 +154,8 @@ int cache_dir_replace(const CacheDir *folder, const char *name, const struct iov
 		return r;
 	r = replace_file(path, parts, count);
 	as_invoker_leave(&folder->as);
+	for (size_t i = 0; i < count && r == 0; i++)
+		folder->written += parts[i].iov_len;
 	return r;
 }
 
@@ -174,7 +182,8 @@ static uint64_t list_files(int folder, DIR *entries, CacheFiles *files)
 	struct stat st;
 
 	while ((entry = readdir(entries))) {
-		if (fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		if (!strcmp(entry->d_name, SIZE_FILE) ||
+		    fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(st.st_mode))
 			continue;
 		*vec_push(files) = (CacheFile){
@@ -187,15 +196,18 @@ static uint64_t list_files(int folder, DIR *entries, CacheFiles *files)
 	return total;
 }
 
-/* Deletes files until three quarters of size_max are left, or it would be done at every end. */
-static void prune(const char *path, uint64_t size_max)
+/*
+ * If the files are too large, deletes the oldest until three quarters of size_max are left. Returns
+ * the size of what is left.
+ */
+static uint64_t prune(const char *path, uint64_t size_max)
 {
 	_cleanup_closedir_ DIR *entries = opendir(path);
 	CacheFiles files = {};
 	uint64_t total;
 
 	if (!entries)
-		return;
+		return 0;
 	total = list_files(dirfd(entries), entries, &files);
 	if (total > size_max) {
 		qsort(files.items, files.count, sizeof(*files.items), compare_ages);
@@ -206,14 +218,47 @@ static void prune(const char *path, uint64_t size_max)
 	for (size_t i = 0; i < files.count; i++)
 		free(files.items[i].name);
 	vec_free(&files);
+	return total;
+}
+
+/* Returns false if the file has no number. */
+static bool read_size(int fd, uint64_t *ret_size)
+{
+	char text[32] = "", *end;
+	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+
+	*ret_size = strtoull(text, &end, 10);
+	return length > 0 && *end == '\n';
+}
+
+/*
+ * Adds what was written to the size of all files, and prunes if it is too large. A file that was
+ * replaced counts twice, and of two runs that end at the same time one may not count, until the
+ * files are listed.
+ */
+static void account_written(const CacheDir *folder)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", folder->path, SIZE_FILE);
+	_cleanup_close_ int fd =
+		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	uint64_t size;
+	char text[32];
+
+	if (!read_size(fd, &size) || size + folder->written > folder->size_max)
+		size = prune(folder->path, folder->size_max);
+	else
+		size += folder->written;
+	snprintf(text, sizeof(text), "%" PRIu64 "\n", size);
+	if (fd < 0 || ftruncate(fd, 0) || pwrite(fd, text, strlen(text), 0) < 0)
+		log_verbose("writing %s failed: %s", path, strerror(errno));
 }
 
 void cache_dir_close(CacheDir *folder)
 {
 	if (!folder)
 		return;
-	if (!as_invoker_enter(&folder->as)) {
-		prune(folder->path, folder->size_max);
+	if (folder->written && !as_invoker_enter(&folder->as)) {
+		account_written(folder);
 		as_invoker_leave(&folder->as);
 	}
 	free_folder(folder);

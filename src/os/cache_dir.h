@@ -22,7 +22,10 @@ typedef struct CacheDir CacheDir;
  * files.
  */
 CacheDir *cache_dir_open(const Invoker *invoker, const char *name, uint64_t size_max);
-/* Also deletes the oldest files if all together are too large. */
+/*
+ * If something was written, also deletes the oldest files if all together are too large. What other
+ * programs put there is counted at the latest when wallprof has written size_max bytes.
+ */
 void cache_dir_close(CacheDir *folder);
 
 /*
@@ -41,7 +44,6 @@ int cache_dir_read(const CacheDir *folder, const char *name, struct stat *ret_st
  * Writes a file under a temporary name and moves it into place: readers see the old file or the new
  * one. Returns 0 or a negative errno.
  */
-int cache_dir_replace(const CacheDir *folder, const char *name, const struct iovec *parts,
-		      size_t count);
+int cache_dir_replace(CacheDir *folder, const char *name, const struct iovec *parts, size_t count);
 
 #endif

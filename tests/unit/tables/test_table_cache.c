@@ -145,8 +145,8 @@ static void test_round_trip(void **state)
 	assert_false(load_new_cache(fixture));
 	assert_int_equal(store_new_cache(fixture), 0);
 	assert_true(load_new_cache(fixture));
-	mode = output_of("stat -c %%a '%s'; ls -A '%s/wallprof/tables' | wc -l", fixture->file,
-			 fixture->folder);
+	mode = output_of("stat -c %%a '%s'; ls -A '%s/wallprof/tables' | grep -vx .size | wc -l",
+			 fixture->file, fixture->folder);
 	assert_string_equal(mode, "600\n1\n");
 	/* The comparison sees a wrong one. */
 	fixture->seed++;
@@ -351,14 +351,14 @@ static void test_bound(void **state)
 	Fixture *fixture = *state;
 	_cleanup_free_ char *folder = xasprintf("%s/wallprof/tables", fixture->folder);
 
-	assert_int_equal(store_new_cache(fixture), 0);
-	run("touch -d @1 '%s'", fixture->file);
+	run("mkdir -p '%s'", folder);
 	for (int i = 0; i < 8; i++)
 		run("truncate -s %llu '%s/%d' && touch -d @%d '%s/%d'", TABLE_CACHE_MAX / 8, folder,
 		    i, 1000 + i, folder, i);
-	assert_true(load_new_cache(fixture));
+	assert_int_equal(store_new_cache(fixture), 0);
 	run("cd '%s' && test -e '%s' && test \"$(echo [0-9])\" = '3 4 5 6 7'", folder,
 	    fixture->file);
+	assert_int_equal(store_new_cache(fixture), 0);
 	assert_true(load_new_cache(fixture));
 	run("cd '%s' && test -e '%s' && test \"$(echo [0-9])\" = '3 4 5 6 7'", folder,
 	    fixture->file);
