@@ -161,7 +161,7 @@ static bool is_loaded(const struct bpf_program *program, const ProgramsOptions *
 	const ProgramInfo *info = program_info_of(bpf_program__name(program));
 
 	return info->group == group && has_hook(info, kernel) &&
-	       (!info->for_args || options->args) &&
+	       (!info->for_args || options->args) && (!info->for_running || options->running) &&
 	       (!info->for_cgroups || options->scope.cgroup.id) &&
 	       (!info->for_faults || fault_hooks_use(faults, info));
 }
@@ -213,6 +213,14 @@ int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults,
 
 /* ---- maps --------------------------------------------------------------------------------- */
 
+/* Returns whether the map has variables that are 0 at first, as a new map's memory is: 4 MB. */
+static bool is_bss(const struct bpf_map *map)
+{
+	const char *suffix = strrchr(bpf_map__name(map), '.');
+
+	return suffix && !strcmp(suffix, ".bss");
+}
+
 /*
  * Sets the initial values of a map of variables, and freezes constants, as libbpf does for maps
  * that it creates.
@@ -222,7 +230,7 @@ static int fill_variables(struct bpf_map *map, int fd)
 	const void *value = bpf_map__initial_value(map, &(size_t){0});
 	uint32_t key = 0;
 
-	if (!value)
+	if (!value || is_bss(map))
 		return 0;
 	if (bpf_map_update_elem(fd, &key, value, BPF_ANY))
 		return -errno;

@@ -81,13 +81,14 @@ static const ProgramInfo programs[] = {
 	ROW("on_cgroup_entered", "tp_btf/cgroup_attach_task", "processes that enter a cgroup",
 	    OPTIONAL, TICK, .for_cgroups = true),
 	ROW("init_own_ids", "iter/task", "excluding wallprof itself", REQUIRED, TICK),
-	ROW("mark_target", "iter/task", "finding targets", REQUIRED, TICK),
+	ROW("mark_target", "iter/task", "finding targets", REQUIRED, TICK, .for_running = true),
 	ROW("mark_scope_targets", "iter/task", "finding all processes, or those of a cgroup",
-	    REQUIRED, TICK),
+	    REQUIRED, TICK, .for_running = true),
 	ROW("mark_command", "iter/task", "finding the command", REQUIRED, TICK),
-	ROW("mark_descendants", "iter/task", "finding descendants of targets", REQUIRED, TICK),
+	ROW("mark_descendants", "iter/task", "finding descendants of targets", REQUIRED, TICK,
+	    .for_running = true),
 	ROW("snapshot_stacks", "iter.s/task", "stacks of threads asleep at the start", REQUIRED,
-	    TICK),
+	    TICK, .for_running = true),
 	ROW("snapshot", "iter.s/task", "threads asleep at the start", REQUIRED, TICK),
 };
 

@@ -41,6 +41,7 @@ typedef struct ProgramInfo {
 	enum program_need need;
 	enum load_group group;
 	bool for_args;	  /* loaded only if argument lists are recorded */
+	bool for_running; /* loaded only if processes are recorded that run already */
 	bool for_cgroups; /* loaded only if a cgroup is recorded */
 	bool for_faults;  /* loaded depending on the source of page faults: */
 	enum fault_use fentry, events;

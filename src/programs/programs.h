@@ -32,6 +32,7 @@ typedef struct ProgramsOptions {
 	uint64_t waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
 	bool best_fault_source;	     /* choose faults.source: the best that this kernel allows */
 	bool args;		     /* record argument lists at execs */
+	bool running;		     /* processes are recorded that run before they are marked */
 	bool cost;		     /* count the programs' run time */
 	/*
 	 * Running programs must not be disturbed: loading and unloading use one CPU at a time, and

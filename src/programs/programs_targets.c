@@ -105,14 +105,17 @@ void programs_tables_ready(Programs *programs)
 	programs->groups[LOAD_GROUP_SWITCH]->bss->tables_pending = false;
 }
 
-/* The stacks are sent first, because the records of the second iterator refer to them. */
+/*
+ * The stacks are sent first, because the records of the second iterator refer to them. A command
+ * that has not begun has none.
+ */
 static int run_snapshot(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
 {
 	struct wallprof__bss *state = programs->groups[LOAD_GROUP_SWITCH]->bss;
 	int error = 0;
 
 	state->snapshot_ns = now_ns();
-	if (!state->snapshot_at_end)
+	if (!state->snapshot_at_end && bpf_program__fd(PROGRAM(programs, snapshot_stacks)) >= 0)
 		error = run_iterator(programs, PROGRAM(programs, snapshot_stacks), pid, between,
 				     user);
 	return error ? error

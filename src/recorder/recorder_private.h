@@ -86,6 +86,12 @@ int recording_open(Recording *recording);
 int recording_open_targets(Recording *recording);
 
 /*
+ * Returns whether processes are recorded that run before they are marked, of which threads may be
+ * asleep. recording_open_targets() must have been called.
+ */
+bool recording_has_running(const Recording *recording);
+
+/*
  * Marks and describes the targets and makes their unwind tables: from here on all events are
  * recorded. Returns as recording_open().
  */

@@ -91,6 +91,7 @@ static int start_sources(Recording *recording)
 		.best_fault_source = options->best_fault_source,
 		.unwind_memory = options->unwind_memory,
 		.args = !options->no_args,
+		.running = recording_has_running(recording),
 		.cost = options->cost,
 		.one_cpu = !options->command || options->whole_system,
 	};

@@ -104,6 +104,14 @@ static bool has_scope_targets(const ProgramsScope *scope)
 	return scope->whole_system || scope->kernel_threads || scope->cgroup.id;
 }
 
+bool recording_has_running(const Recording *recording)
+{
+	const RecordOptions *options = recording->options;
+
+	return options->pid_count || options->tid_count || options->delay_ns ||
+	       has_scope_targets(&recording->scope);
+}
+
 /*
  * After a delay the target may have ended, and its ID may belong to another one. If it was the last
  * target, its pidfd ends the recording, or there is no thread to describe.
@@ -291,15 +299,6 @@ static int prepare_tables(Recording *recording)
 	return 0;
 }
 
-/* Returns whether running processes are recorded, of which threads may be asleep. */
-static bool has_running(const Recording *recording)
-{
-	const RecordOptions *options = recording->options;
-
-	return options->pid_count || options->tid_count || has_scope_targets(&recording->scope) ||
-	       recording->launched_running;
-}
-
 int recording_find_targets(Recording *recording)
 {
 	int error = mark_targets(recording);
@@ -319,5 +318,6 @@ int recording_find_targets(Recording *recording)
 		return error;
 	programs_tables_ready(recording->programs);
 	/* The second description has the stacks of sleeping threads. */
-	return recording->unwinder && has_running(recording) ? describe_targets(recording) : 0;
+	return recording->unwinder && recording_has_running(recording) ? describe_targets(recording)
+								       : 0;
 }
