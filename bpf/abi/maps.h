@@ -223,12 +223,13 @@ struct cpu_account {
 	u64 phases[COST_PROGRAMS][COST_PHASES][2]; /* runs and nanoseconds */
 };
 
-/* Functions of the kernel that run soft interrupts on behalf of a task; see softirq.bpf.c. */
-#define SOFTIRQ_CALLERS 4
-
-struct address_range {
-	u64 start, size;
-};
+/*
+ * Return addresses into functions that run soft interrupts, indexed by a few of their bits; 0 =
+ * none yet. All are addresses of the kernel, whose uppermost bit is set. It is cleared in those of
+ * functions that do not run soft interrupts on behalf of a task; see softirq.bpf.c.
+ */
+#define SOFTIRQ_CALLERS		      64
+#define SOFTIRQ_CALLER_OTHER(address) ((address) & ~(1ULL << 63))
 
 /* ---- memory of the unwind tables ------------------------------------------------ */
 

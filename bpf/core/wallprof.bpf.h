@@ -33,8 +33,8 @@ extern const volatile bool setting_context_known;
 extern const volatile s32 setting_stack_offset;
 extern const volatile s32 setting_stack_in_use_offset;
 extern const volatile bool setting_stack_known;
-extern const volatile struct address_range setting_softirq_callers[SOFTIRQ_CALLERS]; /* or all 0 */
-extern const volatile u8 setting_fault_source;	      /* enum fault_source */
+extern const volatile bool setting_names_known; /* the kernel has the names of its functions */
+extern const volatile u8 setting_fault_source;	/* enum fault_source */
 extern const volatile u64 setting_fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
 extern const volatile u64 setting_waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
 /* What is recorded besides the marked targets. */
@@ -57,6 +57,7 @@ extern u32 memo_tags[MEMO_SETS][MEMO_WAYS];	   /* of user stacks' memos */
 extern u8 kernel_memo_last[MEMO_SETS];		   /* which memo of a set was found last */
 extern struct found_rule found_rules[FOUND_RULES]; /* see unwind.bpf.c */
 extern struct thread_slot thread_slots[SLEEP_SLOTS];
+extern u64 softirq_callers[SOFTIRQ_CALLERS];
 extern struct closing_socket closing_sockets[CLOSING_SLOTS];
 extern struct fault_counts fault_counts;
 extern struct request_counts request_counts;

@@ -434,8 +434,8 @@ static void note_unknown_wakers(Timeline *timeline)
 		note = xstrdup("this kernel does not distinguish interrupts from tasks; wakers are "
 			       "unknown");
 	else if (context && !strcmp(context, "vectors"))
-		note = xstrdup("kernel addresses are hidden; a thread that a network interrupt "
-			       "interrupted may be reported as the waker");
+		note = xstrdup("names of kernel functions were not known; a thread that a network "
+			       "interrupt interrupted may be reported as the waker");
 	if (note)
 		*vec_push(&timeline->notes) = note;
 }

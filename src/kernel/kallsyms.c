@@ -154,66 +154,6 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
 	return 0;
 }
 
-/* Also accepts a part that the compiler has split off ("name.part.0"). */
-static bool is_one_of(const char *symbol, const char *const *names, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		size_t length = strlen(names[i]);
-
-		if (!strncmp(symbol, names[i], length) &&
-		    (symbol[length] == '\0' || !strncmp(symbol + length, ".part.", 6)))
-			return true;
-	}
-	return false;
-}
-
-/* Finds the name in a line "address type name [module]"; returns NULL if it has none. */
-static char *name_in(char *line, uint64_t *ret_address)
-{
-	char *p;
-
-	*ret_address = strtoull(line, &p, 16);
-	if (p == line || p[0] != ' ' || p[1] == '\0' || p[2] != ' ')
-		return NULL;
-	p += 3;
-	p[strcspn(p, " \t\n")] = '\0';
-	return p;
-}
-
-int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
-		       KallsymsRange *ranges, size_t max)
-{
-	_cleanup_fclose_ FILE *file = fopen(path, "re");
-	_cleanup_free_ char *line = NULL;
-	size_t capacity = 0, count = 0;
-	bool open = false; /* the end of the last range is not known yet */
-
-	if (!file)
-		return -errno;
-	while (getline(&line, &capacity, file) >= 0) {
-		uint64_t address;
-		const char *symbol = name_in(line, &address);
-		bool found;
-
-		if (!symbol)
-			continue;
-		/* A function may have several names. */
-		if (open && address > ranges[count - 1].start) {
-			ranges[count - 1].size = address - ranges[count - 1].start;
-			open = false;
-		}
-		if (!strcmp(symbol, "_etext")) /* the kernel's own code ends here */
-			break;
-		found = address != 0 && is_one_of(symbol, names, name_count);
-		if (found && !open && count < max) {
-			ranges[count++] = (KallsymsRange){.start = address};
-			open = true;
-		}
-	}
-	count -= open;
-	return count > 0 ? (int)count : -ENOENT;
-}
-
 int kallsyms_check(const char *path)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");

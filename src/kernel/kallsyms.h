@@ -19,20 +19,6 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms);
 /* Returns what kallsyms_load() would, but reads only as much of the file as is needed. */
 int kallsyms_check(const char *path);
 
-/* Addresses of the kernel. */
-typedef struct KallsymsRange {
-	uint64_t start, size;
-} KallsymsRange;
-
-/*
- * Finds the address ranges of the functions of these names, and of the parts that the compiler has
- * split off ("name.part.0"); in order of address, `max` at most. The linker may put them anywhere,
- * so the list is read to the end of the kernel's code. Returns their number, -ENOENT if there are
- * none (or their addresses are hidden), or -errno.
- */
-int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
-		       KallsymsRange *ranges, size_t max);
-
 /*
  * Returns the message for an error of these functions, with the remedy. It is valid as long as that
  * of error_text().

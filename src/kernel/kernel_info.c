@@ -118,17 +118,6 @@ static int load_error(void)
 	return error;
 }
 
-static void find_softirq_callers(KernelInfo *info)
-{
-	static const char *const names[] = {"do_softirq", "__local_bh_enable_ip"};
-
-	if (!info->offsets_known || !info->offsets.irq_stack_known ||
-	    kallsyms_ranges_of("/proc/kallsyms", names, ARRAY_LEN(names), info->softirq_callers,
-			       SOFTIRQ_CALLERS) < 0)
-		log_verbose("packets that a task sends cannot be distinguished from network "
-			    "interrupts");
-}
-
 /* Hypervisors set this CPUID bit, and processors leave it 0. */
 static bool has_hypervisor(void)
 {
@@ -163,7 +152,10 @@ int kernel_info_read(KernelInfo *ret_info)
 	info->offsets_known = percpu_offsets(info->types, &info->offsets);
 	if (!info->offsets_known)
 		log_verbose("this kernel does not distinguish interrupts and tasks as wakers");
-	find_softirq_callers(info);
+	info->names_known = !access("/proc/kallsyms", F_OK);
+	if (!info->offsets_known || !info->offsets.irq_stack_known || !info->names_known)
+		log_verbose("packets that a task sends cannot be distinguished from network "
+			    "interrupts");
 	info->subtracts_time = has_hypervisor() || has_member(info->types, "rq", "prev_irq_time");
 	return 0;
 }

@@ -5,7 +5,6 @@
 #ifndef WALLPROF_KERNEL_INFO_H
 #define WALLPROF_KERNEL_INFO_H
 
-#include "kallsyms.h"
 #include "maps.h"
 #include "percpu_offsets.h"
 
@@ -15,11 +14,7 @@ typedef struct KernelInfo {
 	struct btf *types; /* all of them */
 	bool offsets_known;
 	PercpuOffsets offsets;
-	/*
-	 * The functions that run soft interrupts on behalf of a task; all 0: the addresses are
-	 * hidden.
-	 */
-	KallsymsRange softirq_callers[SOFTIRQ_CALLERS];
+	bool names_known; /* the kernel has the names of its functions (CONFIG_KALLSYMS) */
 	/*
 	 * Whether the kernel may subtract time from the running time of tasks: for interrupts, if
 	 * it is built so, or for a hypervisor.

@@ -77,11 +77,7 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_stack_offset = kernel->offsets.irq_stack;
 	skeleton->rodata->setting_stack_in_use_offset = kernel->offsets.irq_stack_in_use;
 	skeleton->rodata->setting_stack_known = kernel->offsets.irq_stack_known;
-	for (size_t i = 0; i < SOFTIRQ_CALLERS; i++) {
-		skeleton->rodata->setting_softirq_callers[i].start =
-			kernel->softirq_callers[i].start;
-		skeleton->rodata->setting_softirq_callers[i].size = kernel->softirq_callers[i].size;
-	}
+	skeleton->rodata->setting_names_known = kernel->names_known;
 	skeleton->rodata->setting_cost = options->cost;
 	skeleton->rodata->setting_taken_time = kernel->subtracts_time;
 	skeleton->rodata->setting_type_ids = kernel->type_ids;

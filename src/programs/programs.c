@@ -286,9 +286,7 @@ const char *programs_waking_context(const Programs *programs)
 
 	if (!settings->setting_context_known)
 		return "unknown";
-	return settings->setting_stack_known && settings->setting_softirq_callers[0].size > 0
-		       ? "full"
-		       : "vectors";
+	return settings->setting_stack_known && settings->setting_names_known ? "full" : "vectors";
 }
 
 /* Appends the address ranges of one program's functions; returns the grown text. */

@@ -109,106 +109,13 @@ static void test_nothing_there(void **state)
 	assert_int_equal(kallsyms_load("/", &kallsyms), -EISDIR);
 }
 
-/* Address ranges of functions and their parts. */
-static void test_ranges(void **state)
-{
-	static const char *const names[] = {"do", "enable"};
-	static const struct {
-		const char *text;
-		int result;
-		KallsymsRange ranges[3];
-	} cases[] = {
-		{"0000000000000000 A fixed\nffffffff81000000 T _text\nffffffff81000100 t "
-		 "__pfx_do.part.0\nffffffff81000110 t do.part.0\nffffffff81000150 T other\n"
-		 "ffffffff81000200 T do\nffffffff81000280 T do_not\n",
-		 2,
-		 {{0xffffffff81000110, 0x40}, {0xffffffff81000200, 0x80}}},
-		{"ffffffff81000200 T do\nffffffff81000280 t behind [mod]\n",
-		 1,
-		 {{0xffffffff81000200, 0x80}}},
-		/* Adjacent functions of two names, one of which has another name as well. */
-		{"ffffffff81000100 T enable\nffffffff81000100 T __alias\nffffffff81000140 W alias\n"
-		 "ffffffff81000140 T do\nffffffff81000180 T behind\n",
-		 2,
-		 {{0xffffffff81000100, 0x40}, {0xffffffff81000140, 0x40}}},
-		{"ffffffff81000100 T do\nffffffff81000140 T enable\nffffffff81000180 T behind\n",
-		 2,
-		 {{0xffffffff81000100, 0x40}, {0xffffffff81000140, 0x40}}},
-		/* More than was asked for. */
-		{"ffffffff81000100 t do.part.0\nffffffff81000140 t do.part.1\n"
-		 "ffffffff81000180 T do\nffffffff810001c0 T enable\nffffffff81000200 T behind\n",
-		 3,
-		 {{0xffffffff81000100, 0x40},
-		  {0xffffffff81000140, 0x40},
-		  {0xffffffff81000180, 0x40}}},
-		/* Modules come after the kernel's code. */
-		{"ffffffff81000100 T do\nffffffff81000140 T _etext\nffffffffc0000100 t enable "
-		 "[mod]\n"
-		 "ffffffffc0000140 t behind [mod]\n",
-		 1,
-		 {{0xffffffff81000100, 0x40}}},
-		{"ffffffff81000200 T do_not\nffffffff81000280 t behind\n", -ENOENT, {}},
-		{"ffffffff81000200 T do\n", -ENOENT, {}}, /* nothing ends it */
-		{"0000000000000000 T do\n0000000000000000 T other\n", -ENOENT, {}},
-		{"", -ENOENT, {}},
-		{"no symbol\n", -ENOENT, {}},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		KallsymsRange ranges[ARRAY_LEN(cases[i].ranges)] = {};
-		int fd;
-		_cleanup_free_ char *path = make_temporary(&fd);
-
-		assert_int_equal(write(fd, cases[i].text, strlen(cases[i].text)),
-				 strlen(cases[i].text));
-		close(fd);
-		assert_int_equal(kallsyms_ranges_of(path, names, ARRAY_LEN(names), ranges,
-						    ARRAY_LEN(ranges)),
-				 cases[i].result);
-		for (int k = 0; k < cases[i].result; k++) {
-			assert_int_equal(ranges[k].start, cases[i].ranges[k].start);
-			assert_int_equal(ranges[k].size, cases[i].ranges[k].size);
-		}
-		unlink(path);
-	}
-	assert_int_equal(kallsyms_ranges_of("/nonexistent", names, 1, &(KallsymsRange){}, 1),
-			 -ENOENT);
-}
-
-#define FAR 100000
-
-/* The linker may put any number of functions between two of one file of source. */
-static void test_ranges_far_apart(void **state)
-{
-	static const char *const names[] = {"do", "enable"};
-	KallsymsRange ranges[3];
-	int fd;
-	_cleanup_free_ char *path = make_temporary(&fd);
-	FILE *file = fdopen(fd, "w");
-
-	(void)state;
-	assert_non_null(file);
-	fputs("1000 T enable\n", file);
-	for (int i = 1; i < FAR; i++)
-		fprintf(file, "%x t other\n", 0x1000 + 0x10 * i);
-	fprintf(file, "%x t do.part.0\n%x T do\n", 0x1000 + 0x10 * FAR, 0x1010 + 0x10 * FAR);
-	fprintf(file, "%x T _etext\n", 0x1030 + 0x10 * FAR);
-	fclose(file);
-	assert_int_equal(kallsyms_ranges_of(path, names, 2, ranges, 3), 3);
-	assert_int_equal(ranges[0].start, 0x1000);
-	assert_int_equal(ranges[0].size, 0x10);
-	assert_int_equal(ranges[2].start, 0x1010 + 0x10 * FAR);
-	assert_int_equal(ranges[2].size, 0x20);
-	unlink(path);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find),   cmocka_unit_test(test_not_found),
-		cmocka_unit_test(test_hidden), cmocka_unit_test(test_nothing_there),
-		cmocka_unit_test(test_ranges), cmocka_unit_test(test_ranges_far_apart),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_not_found),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_nothing_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
