@@ -73,6 +73,47 @@ struct accounts_map accounts SEC(".maps");
 struct scratch_map scratch SEC(".maps");
 struct copies_map copies SEC(".maps");
 
+__noinline int account_sent(u32 kind)
+{
+	struct cpu_account *account = cpu_account();
+
+	if (account)
+		__sync_fetch_and_add(&account->sent[kind & (ACCOUNT_KINDS - 1)], 1);
+	return 0;
+}
+
+__noinline int account_lost(u32 kind, u32 cause, u64 ns)
+{
+	struct cpu_account *account = cpu_account();
+
+	kind &= ACCOUNT_KINDS - 1;
+	if (!account || cause >= ACCOUNT_CAUSES)
+		return 0;
+	__sync_fetch_and_add(&account->lost[cause][kind], 1);
+	if (!account->first_lost_ns[kind])
+		account->first_lost_ns[kind] = ns;
+	account->last_lost_ns[kind] = ns;
+	return 0;
+}
+
+__noinline u32 stack_slot_take(u64 ns)
+{
+	u32 first = bpf_get_smp_processor_id() * SCRATCH_SLOTS;
+
+	for (u32 i = 0; i < SCRATCH_SLOTS; i++) {
+		u32 index = first + i;
+		struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &index);
+
+		if (slot && __sync_val_compare_and_swap(&slot->busy, 0, 1) == 0) {
+			slot->index = index;
+			return index;
+		}
+	}
+	account_sent(REC_STACK);
+	account_lost(REC_STACK, LOSS_SCRATCH_BUSY, ns);
+	return ~0U;
+}
+
 #define HASH_PARTS 15
 #define HASH_PART  (MAX_FRAMES / HASH_PARTS)
 _Static_assert(HASH_PARTS *HASH_PART == MAX_FRAMES, "all frames are hashed");

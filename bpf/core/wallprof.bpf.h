@@ -419,13 +419,12 @@ static __always_inline bool memo_is_checked(enum memo_kind kind)
 	return true;
 }
 
-static __always_inline void account_lost(struct cpu_account *account, u32 kind, u32 cause, u64 ns)
-{
-	__sync_fetch_and_add(&account->lost[cause][kind & (ACCOUNT_KINDS - 1)], 1);
-	if (!account->first_lost_ns[kind & (ACCOUNT_KINDS - 1)])
-		account->first_lost_ns[kind & (ACCOUNT_KINDS - 1)] = ns;
-	account->last_lost_ns[kind & (ACCOUNT_KINDS - 1)] = ns;
-}
+/*
+ * Accounts for an attempt to send a record of this kind, and for a loss. These are global
+ * functions: each look-up of the account makes a program larger, and the kernel's work with it.
+ */
+extern int account_sent(u32 kind);
+extern int account_lost(u32 kind, u32 cause, u64 ns);
 
 /*
  * Writes a finished record with one call. A record is never held between reserve and submit,
@@ -435,16 +434,12 @@ static __always_inline void account_lost(struct cpu_account *account, u32 kind, 
  */
 static __always_inline int emit_and(u64 wake, void *ring, struct record *record, u32 len)
 {
-	struct cpu_account *account = cpu_account();
-	u32 kind = record->kind;
 	int error;
 
-	if (!account)
-		return -1;
-	__sync_fetch_and_add(&account->sent[kind & (ACCOUNT_KINDS - 1)], 1);
+	account_sent(record->kind);
 	error = bpf_ringbuf_output(ring, record, len, wake);
 	if (error)
-		account_lost(account, kind, LOSS_RING_FULL, record->ns);
+		account_lost(record->kind, LOSS_RING_FULL, record->ns);
 	return error;
 }
 

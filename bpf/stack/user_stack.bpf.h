@@ -16,43 +16,24 @@
 extern int stack_hash(struct stack_slot *slot);
 
 /*
- * A scratch slot is acquired by an atomic exchange, not by nesting depth: programs interrupt each
- * other, and from 7.0 on they are also preempted, so they need not end in reverse order.
+ * Acquires a scratch slot of this CPU and returns its index. If all are in use, a stack is
+ * accounted as lost, and the index is of no slot.
+ *
+ * It is acquired by an atomic exchange, not by nesting depth: programs interrupt each other, and
+ * from 7.0 on they are also preempted, so they need not end in reverse order.
  */
-static __always_inline struct stack_slot *slot_acquire(void)
+extern u32 stack_slot_take(u64 ns);
+
+static __always_inline struct stack_slot *slot_acquire_accounted(u64 ns)
 {
-	u32 first = bpf_get_smp_processor_id() * SCRATCH_SLOTS;
+	u32 index = stack_slot_take(ns);
 
-	for (u32 i = 0; i < SCRATCH_SLOTS; i++) {
-		u32 key = first + i;
-		struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &key);
-
-		if (slot && __sync_val_compare_and_swap(&slot->busy, 0, 1) == 0) {
-			slot->index = key;
-			return slot;
-		}
-	}
-	return NULL;
+	return bpf_map_lookup_elem(&scratch, &index);
 }
 
 static __always_inline void slot_release(struct stack_slot *slot)
 {
 	__sync_lock_test_and_set(&slot->busy, 0);
-}
-
-static __always_inline struct stack_slot *slot_acquire_accounted(u64 ns)
-{
-	struct stack_slot *slot = slot_acquire();
-	struct cpu_account *account;
-
-	if (slot)
-		return slot;
-	account = cpu_account();
-	if (account) {
-		__sync_fetch_and_add(&account->sent[REC_STACK], 1);
-		account_lost(account, REC_STACK, LOSS_SCRATCH_BUSY, ns);
-	}
-	return NULL;
 }
 
 /*
