@@ -188,10 +188,7 @@ bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *r
 
 bool timeline_is_own_code(const Timeline *timeline, uint64_t address)
 {
-	size_t i = partition_point(middle, timeline->own_code.count,
-				   timeline->own_code.items[middle].end <= address);
-
-	return i < timeline->own_code.count && timeline->own_code.items[i].start <= address;
+	return own_code_contains(&timeline->own_code, address);
 }
 
 uint64_t timeline_lost(const Timeline *timeline, uint32_t kind)

@@ -13,6 +13,7 @@
 
 #include "args.h"
 #include "objects.h"
+#include "own_code.h"
 #include "reason.h"
 #include "records.h"
 #include "requests.h"
@@ -309,11 +310,6 @@ typedef struct LossSpan {
 	uint64_t from_ns, to_ns;
 } LossSpan;
 
-/* Addresses from start (included) to end (not included). */
-typedef struct AddressRange {
-	uint64_t start, end;
-} AddressRange;
-
 typedef struct Timeline {
 	uint64_t start_ns, end_ns;  /* the window */
 	uint64_t realtime_start_ns; /* CLOCK_REALTIME at start_ns */
@@ -336,7 +332,7 @@ typedef struct Timeline {
 	/* By CPU number, if the whole system was recorded; else empty. */
 	VEC(Cpu) cpus;
 	VEC(ProvenCpu) proven_cpus; /* by number; see cpu_users_index() */
-	VEC(AddressRange) own_code; /* of wallprof's BPF programs; in order */
+	OwnCode own_code;
 	/*
 	 * The cost of recording: whether it is known, and what it was while no recorded thread ran.
 	 */

@@ -261,29 +261,6 @@ static void add_window(TimelineBuilder *builder, const struct rec_window *record
 	}
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const AddressRange *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
-/* "ffffffffc0123000+1a4 …"; text of another form is not a range. */
-static void set_own_code(Timeline *timeline, char *text)
-{
-	timeline->own_code.count = 0;
-	for (char *word; (word = strsep(&text, " "));) {
-		unsigned long long start;
-		unsigned int size;
-
-		if (sscanf(word, "%llx+%x", &start, &size) == 2 && start + size > start)
-			*vec_push(&timeline->own_code) = (AddressRange){start, start + size};
-	}
-	if (timeline->own_code.count > 1)
-		qsort(timeline->own_code.items, timeline->own_code.count, sizeof(AddressRange),
-		      compare_ranges);
-}
-
 static void add_meta(TimelineBuilder *builder, const struct rec_meta *record)
 {
 	Timeline *timeline = builder->timeline;
@@ -299,7 +276,7 @@ static void add_meta(TimelineBuilder *builder, const struct rec_meta *record)
 	room -= equals + 1 - record->text;
 	value = xasprintf("%.*s", (int)room, equals + 1);
 	if (!strcmp(key, "own-code")) {
-		set_own_code(timeline, value);
+		own_code_parse(&timeline->own_code, value, strlen(value));
 		free(value);
 		return;
 	}

@@ -16,6 +16,10 @@
 /* If the end of a function is not known, it is taken to be at most this long. */
 #define UNKNOWN_END_MAX (64u << 10)
 
+#define READ_SIZE 4096 /* the kernel formats a page at a time; stdio would read a quarter of it */
+/* The kernel lists its own symbols in the order of their addresses, then modules and BPF. */
+#define CODE_END "_etext"
+
 typedef struct Entry {
 	uint64_t start;
 	uint32_t name;	 /* Kallsyms::text */
@@ -29,6 +33,8 @@ struct Kallsyms {
 	VEC(Entry) functions; /* start ascending, one per start */
 	VEC(char) text;
 	Strings modules;
+	uint64_t last_start; /* of the last line */
+	bool unsorted;	     /* lines are not in the order of their addresses: modules follow */
 };
 
 static bool is_function(char type)
@@ -36,66 +42,88 @@ static bool is_function(char type)
 	return strchr("tTwW", type) != NULL;
 }
 
-static uint32_t keep_name(Kallsyms *kallsyms, const char *name)
+static uint32_t keep_module(Kallsyms *kallsyms, const char *module)
+{
+	_cleanup_free_ char *copy = strndup(module, strcspn(module, " \t\n"));
+
+	return strings_intern(&kallsyms->modules, copy);
+}
+
+static uint32_t keep_name(Kallsyms *kallsyms, const char *name, size_t length)
 {
 	uint32_t offset = kallsyms->text.count;
 
-	do
-		*vec_push(&kallsyms->text) = *name;
-	while (*name++);
+	vec_append(&kallsyms->text, name, length);
+	*vec_push(&kallsyms->text) = '\0';
 	return offset;
 }
 
-/* Splits off the next word of *p, or returns NULL. */
-static char *next_word(char **p)
+/* Returns the value of a digit, or a negative number. */
+static int digit_value(char digit)
 {
-	char *word = *p + strspn(*p, " \t\n");
-	size_t length = strcspn(word, " \t\n");
-
-	if (length == 0)
-		return NULL;
-	*p = word + length + (word[length] != '\0');
-	word[length] = '\0';
-	return word;
+	if (digit >= '0' && digit <= '9')
+		return digit - '0';
+	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* Skips lines that are not symbols. */
-static void parse_line(Kallsyms *kallsyms, char *line)
+/*
+ * Parses the address that the text begins with. Returns what follows it. There are more than
+ * 100,000 lines, and strtoull() takes three times as long.
+ */
+static const char *parse_address(const char *text, uint64_t *ret_address)
 {
-	char *address = next_word(&line), *type, *name, *module, *end;
-	uint64_t start;
+	uint64_t address = 0;
 
-	if (!address)
-		return;
-	type = next_word(&line);
-	name = type ? next_word(&line) : NULL;
-	if (!name || type[1])
-		return;
-	module = next_word(&line);
-	start = strtoull(address, &end, 16);
-	if (*end || kallsyms->text.count > UINT32_MAX / 2)
-		return;
+	for (int digit; (digit = digit_value(*text)) >= 0; text++)
+		address = address << 4 | digit;
+	*ret_address = address;
+	return text;
+}
+
+/* Returns false after the end of the kernel's own code. Skips lines that are not symbols. */
+static bool parse_line(Kallsyms *kallsyms, const char *line)
+{
+	uint64_t start;
+	const char *rest = parse_address(line, &start), *name, *module;
+	size_t length;
+	bool function;
+
+	if (rest == line || rest[0] != ' ' || !rest[1] || rest[2] != ' ')
+		return true;
+	name = rest + 3;
+	length = strcspn(name, " \t\n");
+	if (length == 0 || kallsyms->text.count > UINT32_MAX / 2)
+		return true;
+	module = name + length + strspn(name + length, " \t\n");
+	function = is_function(rest[1]);
+	kallsyms->unsorted |= start < kallsyms->last_start;
+	kallsyms->last_start = start;
 	*vec_push(&kallsyms->functions) = (Entry){
 		.start = start,
-		.name = is_function(*type) ? keep_name(kallsyms, name) : 0,
-		.module = module ? strings_intern(&kallsyms->modules, module) : UINT32_MAX,
+		.name = function ? keep_name(kallsyms, name, length) : 0,
+		.module = *module ? keep_module(kallsyms, module) : UINT32_MAX,
 		.order = kallsyms->functions.count,
-		.function = is_function(*type),
-		.local = *type == 't',
+		.function = function,
+		.local = rest[1] == 't',
 	};
+	return length != strlen(CODE_END) || memcmp(name, CODE_END, length);
 }
 
-static int compare_entries(const void *a, const void *b)
+/* Whether x, and not y with the same start, names the function there. */
+static bool is_preferred(const Entry *x, const Entry *y)
+{
+	if (x->function != y->function)
+		return x->function;
+	if (x->local != y->local)
+		return y->local;
+	return x->order < y->order;
+}
+
+static int compare_starts(const void *a, const void *b)
 {
 	const Entry *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->function != y->function)
-		return y->function - x->function;
-	if (x->local != y->local)
-		return x->local - y->local;
-	return x->order < y->order ? -1 : 1;
+	return x->start < y->start ? -1 : x->start > y->start;
 }
 
 /* Sorts, sets the sizes of functions by what follows them, and drops all else. */
@@ -104,19 +132,19 @@ static void finalize(Kallsyms *kallsyms)
 	Entry *items = kallsyms->functions.items;
 	size_t count = kallsyms->functions.count, kept = 0;
 
-	if (count == 0)
-		return;
-	qsort(items, count, sizeof(*items), compare_entries);
+	if (kallsyms->unsorted)
+		qsort(items, count, sizeof(*items), compare_starts);
 	for (size_t i = 0, next; i < count; i = next) {
-		for (next = i + 1; next < count; next++)
-			if (items[next].start != items[i].start)
-				break;
-		if (!items[i].function)
+		Entry best = items[i];
+
+		for (next = i + 1; next < count && items[next].start == best.start; next++)
+			if (is_preferred(&items[next], &best))
+				best = items[next];
+		if (!best.function)
 			continue;
-		items[kept] = items[i];
-		if (next < count && items[next].start - items[i].start <= FUNCTION_MAX)
-			items[kept].size = items[next].start - items[i].start;
-		kept++;
+		if (next < count && items[next].start - best.start <= FUNCTION_MAX)
+			best.size = items[next].start - best.start;
+		items[kept++] = best;
 	}
 	kallsyms->functions.count = kept;
 }
@@ -130,20 +158,23 @@ static int check_addresses(const Kallsyms *kallsyms)
 	return kallsyms->functions.count > 0 ? -EPERM : -ENODATA;
 }
 
-int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
+int kallsyms_load(const char *path, uint64_t highest, Kallsyms **ret_kallsyms)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	_cleanup_(kallsyms_freep) Kallsyms *kallsyms = NULL;
 	_cleanup_free_ char *line = NULL;
+	char buffer[READ_SIZE];
 	size_t capacity = 0;
+	bool in_code = true;
 	int error;
 
 	if (!file)
 		return -errno;
 	kallsyms = xcalloc(1, sizeof(*kallsyms));
 	errno = 0;
-	while (getline(&line, &capacity, file) >= 0)
-		parse_line(kallsyms, line);
+	setvbuf(file, buffer, _IOFBF, sizeof(buffer));
+	while ((in_code || highest >= kallsyms->last_start) && getline(&line, &capacity, file) >= 0)
+		in_code = parse_line(kallsyms, line);
 	if (ferror(file))
 		return errno ? -errno : -EIO;
 	error = check_addresses(kallsyms);

@@ -11,10 +11,11 @@
 typedef struct Kallsyms Kallsyms;
 
 /*
- * Parses path (normally /proc/kallsyms). Returns 0; -EPERM if all addresses are zero
- * (kptr_restrict); -ENODATA if there are none; or another negative errno.
+ * Parses path (normally /proc/kallsyms). If `highest`, the highest address that will be searched
+ * for, lies in the kernel's own code, what follows that code is not read. Returns 0; -EPERM if all
+ * addresses are zero (kptr_restrict); -ENODATA if there are none; or another negative errno.
  */
-int kallsyms_load(const char *path, Kallsyms **ret_kallsyms);
+int kallsyms_load(const char *path, uint64_t highest, Kallsyms **ret_kallsyms);
 
 /* Returns what kallsyms_load() would, but reads only as much of the file as is needed. */
 int kallsyms_check(const char *path);

@@ -11,6 +11,7 @@
 #include "frame_address.h"
 #include "jit_names.h"
 #include "kallsyms.h"
+#include "own_code.h"
 #include "safe_open.h"
 #include "signals.h"
 #include "symbol_files.h"
@@ -59,6 +60,7 @@ typedef struct Resolver {
 	Map users_known; /* hash -> users */
 	VEC(uint64_t) kernel;
 	Map kernel_known;
+	OwnCode own_code; /* it has no names any more when kernel addresses are resolved */
 	VEC(Alias) aliases;
 	Map first_alias; /* tgid -> aliases */
 	VEC(SymbolTarget) targets;
@@ -106,6 +108,15 @@ static void add_kernel(Resolver *resolver, uint64_t avma)
 		return;
 	map_set(&resolver->kernel_known, avma, 0);
 	*vec_push(&resolver->kernel) = avma;
+}
+
+static void add_meta(Resolver *resolver, const struct rec_meta *record)
+{
+	static const char key[] = "own-code=";
+	size_t room = record->h.len - sizeof(*record);
+
+	if (room >= strlen(key) && !memcmp(record->text, key, strlen(key)))
+		own_code_parse(&resolver->own_code, record->text + strlen(key), room - strlen(key));
 }
 
 static void add_user_stack(Resolver *resolver, const struct rec_stack *stack)
@@ -247,6 +258,8 @@ static void collect_record(Resolver *resolver, const struct record *record, Chan
 
 		add_alias(resolver, task->tgid, task->ns_tgid);
 		map_set(&resolver->tgid_of_tid, task->tid, task->tgid);
+	} else if (record->kind == REC_META) {
+		add_meta(resolver, (const struct rec_meta *)record);
 	} else if (record->kind == REC_SNAPSHOT) {
 		add_asleep(resolver, (const struct rec_snapshot *)record);
 	} else if (record->kind == REC_MAPPING || record->kind == REC_SPACE) {
@@ -375,11 +388,21 @@ static void find_targets(Resolver *resolver)
 
 /* ---- kernel --------------------------------------------------------------- */
 
+static uint64_t highest_kernel_address(const Resolver *resolver)
+{
+	uint64_t highest = 0;
+
+	for (size_t i = 0; i < resolver->kernel.count; i++)
+		if (!own_code_contains(&resolver->own_code, resolver->kernel.items[i]))
+			highest = MAX(highest, resolver->kernel.items[i]);
+	return highest;
+}
+
 static int resolve_kernel(Resolver *resolver)
 {
 	SymbolRecord record = {};
 	Kallsyms *kallsyms;
-	int r = kallsyms_load("/proc/kallsyms", &kallsyms);
+	int r = kallsyms_load("/proc/kallsyms", highest_kernel_address(resolver), &kallsyms);
 
 	if (r < 0) {
 		resolver->summary.kernel_error = r;
@@ -415,6 +438,7 @@ static void resolver_free(Resolver *resolver)
 	map_free(&resolver->users_known);
 	vec_free(&resolver->kernel);
 	map_free(&resolver->kernel_known);
+	vec_free(&resolver->own_code);
 	vec_free(&resolver->aliases);
 	map_free(&resolver->first_alias);
 	vec_free(&resolver->targets);

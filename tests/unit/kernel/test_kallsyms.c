@@ -36,7 +36,7 @@ static Kallsyms *load(const char *content, int expected)
 
 	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
 	close(fd);
-	assert_int_equal(kallsyms_load(path, &kallsyms), expected);
+	assert_int_equal(kallsyms_load(path, UINT64_MAX, &kallsyms), expected);
 	assert_int_equal(kallsyms_check(path), expected);
 	unlink(path);
 	return kallsyms;
@@ -105,17 +105,46 @@ static void test_nothing_there(void **state)
 	(void)state;
 	assert_null(load("", -ENODATA));
 	assert_null(load("no symbol\n", -ENODATA));
-	assert_int_equal(kallsyms_load("/nonexistent", &kallsyms), -ENOENT);
-	assert_int_equal(kallsyms_load("/", &kallsyms), -EISDIR);
+	assert_int_equal(kallsyms_load("/nonexistent", 0, &kallsyms), -ENOENT);
+	assert_int_equal(kallsyms_load("/", 0, &kallsyms), -EISDIR);
+}
+
+/* What follows the kernel's own code is read only if an address lies there. */
+static void test_highest(void **state)
+{
+	static const char content[] = "0000000000000000 A fixed\n"
+				      "ffffffff81000000 T first\n"
+				      "ffffffff81000100 T last\n"
+				      "ffffffff81000180 T _etext\n"
+				      "ffffffff81000200 D data\n"
+				      "ffffffffc0000100 t late\t[mod]\n"
+				      "ffffffffc0000000 t early\t[mod]\n";
+	int fd;
+	_cleanup_free_ char *path = make_temporary(&fd);
+	Kallsyms *kallsyms;
+	KernelSymbol symbol;
+
+	(void)state;
+	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+	close(fd);
+	assert_int_equal(kallsyms_load(path, 0xffffffff8100017f, &kallsyms), 0);
+	expect(kallsyms, 0xffffffff8100017f, "last", 0xffffffff81000100, 0x80, NULL);
+	assert_false(kallsyms_find(kallsyms, 0xffffffffc0000110, &symbol));
+	kallsyms_free(kallsyms);
+	assert_int_equal(kallsyms_load(path, 0xffffffffc0000000, &kallsyms), 0);
+	expect(kallsyms, 0xffffffff8100017f, "last", 0xffffffff81000100, 0x80, NULL);
+	expect(kallsyms, 0xffffffffc0000010, "early", 0xffffffffc0000000, 0x100, "[mod]");
+	expect(kallsyms, 0xffffffffc0000110, "late", 0xffffffffc0000100, 0, "[mod]");
+	kallsyms_free(kallsyms);
+	unlink(path);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_not_found),
-		cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_nothing_there),
+		cmocka_unit_test(test_find),	cmocka_unit_test(test_not_found),
+		cmocka_unit_test(test_hidden),	cmocka_unit_test(test_nothing_there),
+		cmocka_unit_test(test_highest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
