@@ -27,6 +27,12 @@ struct kernel_type_ids {
 	u32 file, files_struct, inode, dentry, socket, sock, eventpoll, epitem, rb_node;
 };
 
+/*
+ * Stands for the number of a helper in calls of bpf_rdonly_cast(), a function of the kernel. If it
+ * were declared as that, libbpf would read all types of the kernel to find it.
+ */
+#define CALL_RDONLY_CAST 0x57500001
+
 enum kernel_stacks {
 	KERNEL_STACKS_NONE = 0,
 	KERNEL_STACKS_BLOCKED = 1, /* at switch-outs that block, not for preempted tasks */

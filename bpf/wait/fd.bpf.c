@@ -24,14 +24,14 @@
  * Such pointers are untrusted, so the verifier does not search its list of trusted types for each
  * of them (wallprof.bpf.h, "describing tasks").
  *
- * For kernels without this function there is a second object, compiled with READ_BY_CALLS: libbpf
- * would search all modules for the function, which takes rights that wallprof may not have.
+ * For kernels without this function there is a second object, compiled with READ_BY_CALLS.
  */
 #ifdef READ_BY_CALLS
 #define READ(...) BPF_CORE_READ(__VA_ARGS__)
 #else
 
-extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym;
+/* The recorder makes it a call of the kernel's function (program_sections.c). */
+static void *(*const bpf_rdonly_cast)(const void *address, u32 type) = (void *)CALL_RDONLY_CAST;
 
 /* clang-format off */
 #define TYPE_ID_OF(pointer)                                                                        \

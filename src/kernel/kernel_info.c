@@ -33,48 +33,70 @@ static int write_all_types(const KernelInfo *info)
  * bpf_rdonly_cast() exists since 6.2, but until 6.5 the verifier refuses to load anything but the
  * first member of a union (33937607efa0). It is used from the oldest kernel on that was tested.
  */
-static bool makes_pointers(const struct btf *types)
+static bool makes_pointers(void)
 {
 	unsigned int major = 0, minor = 0;
 	struct utsname name;
 
 	if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2)
 		return false;
-	return (major > 6 || (major == 6 && minor >= 12)) &&
-	       btf__find_by_name_kind(types, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+	return major > 6 || (major == 6 && minor >= 12);
 }
 
-/* Finds all of them or none. */
-static void find_type_ids(const struct btf *types, struct kernel_type_ids *ret_ids)
+/* Looks for what the programs attach to and call, and for the types that they read. */
+static void add_type(KernelInfo *info, uint32_t id, struct kernel_type_ids *ids, size_t *missing)
 {
-	struct kernel_type_ids ids = {};
+	static const char trace[] = "btf_trace_";
+	const struct btf_type *type = btf__type_by_id(info->types, id);
+	const char *name = btf__name_by_offset(info->types, type->name_off);
 	const struct {
 		const char *name;
 		u32 *id;
-	} wanted[] = {
-		{"file", &ids.file},	       {"files_struct", &ids.files_struct},
-		{"inode", &ids.inode},	       {"dentry", &ids.dentry},
-		{"socket", &ids.socket},       {"sock", &ids.sock},
-		{"eventpoll", &ids.eventpoll}, {"epitem", &ids.epitem},
-		{"rb_node", &ids.rb_node},
+	} structs[] = {
+		{"file", &ids->file},		{"files_struct", &ids->files_struct},
+		{"inode", &ids->inode},		{"dentry", &ids->dentry},
+		{"socket", &ids->socket},	{"sock", &ids->sock},
+		{"eventpoll", &ids->eventpoll}, {"epitem", &ids->epitem},
+		{"rb_node", &ids->rb_node},
 	};
-	size_t found = 0;
 
-	for (u32 id = 1; id < btf__type_cnt(types) && found < ARRAY_LEN(wanted); id++) {
-		const struct btf_type *type = btf__type_by_id(types, id);
-		const char *name = btf__name_by_offset(types, type->name_off);
-
-		for (size_t i = 0; btf_is_struct(type) && i < ARRAY_LEN(wanted); i++) {
-			if (*wanted[i].id || strcmp(name, wanted[i].name))
+	if (btf_is_typedef(type) && !strncmp(name, trace, strlen(trace))) {
+		*vec_push(&info->tracepoints) = (Tracepoint){name + strlen(trace), id};
+	} else if (btf_is_func(type) && !strcmp(name, "bpf_iter_task")) {
+		info->task_iterator_id = id;
+	} else if (btf_is_func(type) && !strcmp(name, "bpf_rdonly_cast")) {
+		info->rdonly_cast_id = id;
+	} else if (btf_is_struct(type)) {
+		for (size_t i = 0; i < ARRAY_LEN(structs); i++) {
+			if (*structs[i].id || strcmp(name, structs[i].name))
 				continue;
-			*wanted[i].id = id;
-			found++;
+			*structs[i].id = id;
+			(*missing)--;
 		}
 	}
-	if (found == ARRAY_LEN(wanted) && makes_pointers(types))
-		*ret_ids = ids;
-	else
+}
+
+static void find_types(KernelInfo *info)
+{
+	struct kernel_type_ids ids = {};
+	size_t missing = sizeof(ids) / sizeof(u32);
+
+	for (u32 id = 1; id < btf__type_cnt(info->types); id++)
+		add_type(info, id, &ids, &missing);
+	if (missing || !info->rdonly_cast_id || !makes_pointers()) {
+		info->rdonly_cast_id = 0;
 		log_verbose("the kernel's memory is read by helper calls only");
+	} else {
+		info->type_ids = ids;
+	}
+}
+
+int kernel_info_tracepoint_id(const KernelInfo *info, const char *name)
+{
+	for (size_t i = 0; i < info->tracepoints.count; i++)
+		if (!strcmp(info->tracepoints.items[i].name, name))
+			return info->tracepoints.items[i].id;
+	return -ENOENT;
 }
 
 /*
@@ -148,7 +170,7 @@ int kernel_info_read(KernelInfo *ret_info)
 		return load_error();
 	if (may_write(info->types))
 		open_needed(info);
-	find_type_ids(info->types, &info->type_ids);
+	find_types(info);
 	info->offsets_known = percpu_offsets(info->types, &info->offsets);
 	if (!info->offsets_known)
 		log_verbose("this kernel does not distinguish interrupts and tasks as wakers");
@@ -178,6 +200,7 @@ int kernel_info_write_needed(KernelInfo *info, const struct btf *program)
 
 void kernel_info_close(KernelInfo *info)
 {
+	vec_free(&info->tracepoints);
 	btf__free(info->types);
 	info->types = NULL;
 	if (info->needed_fd >= 0)

@@ -7,11 +7,22 @@
 
 #include "maps.h"
 #include "percpu_offsets.h"
+#include "util.h"
 
 struct btf;
 
+/* A tracepoint, whose arguments the type `btf_trace_NAME` has. */
+typedef struct Tracepoint {
+	const char *name; /* belongs to KernelInfo::types */
+	uint32_t id;
+} Tracepoint;
+
 typedef struct KernelInfo {
 	struct btf *types; /* all of them */
+	VEC(Tracepoint) tracepoints;
+	uint32_t task_iterator_id; /* of the function that stands for iterators; 0: none */
+	/* Of bpf_rdonly_cast(); 0: it cannot be used with this kernel; see bpf/wait/fd.bpf.c. */
+	uint32_t rdonly_cast_id;
 	bool offsets_known;
 	PercpuOffsets offsets;
 	bool names_known; /* the kernel has the names of its functions (CONFIG_KALLSYMS) */
@@ -20,8 +31,7 @@ typedef struct KernelInfo {
 	 * it is built so, or for a hypervisor.
 	 */
 	bool subtracts_time;
-	struct kernel_type_ids type_ids; /* all 0: they cannot be used with this kernel; see
-					    bpf/wait/fd.bpf.c */
+	struct kernel_type_ids type_ids; /* all 0 with rdonly_cast_id */
 	/*
 	 * The types that the programs use, for bpf_object_open_opts::btf_custom_path; NULL: there
 	 * is no room for such a file, and libbpf searches all types.
@@ -34,6 +44,9 @@ typedef struct KernelInfo {
 
 /* Returns 0 or a negative errno; the caller closes it in both cases. */
 int kernel_info_read(KernelInfo *ret_info);
+
+/* Returns the type of the tracepoint of this name, or -ENOENT. */
+int kernel_info_tracepoint_id(const KernelInfo *info, const char *name);
 
 /*
  * Writes the types that objects with this BTF need to the file at needed_path, unless that is done

@@ -9,6 +9,7 @@
 #include "bpf_options.h"
 #include "fentry_probe.h"
 #include "maps.h"
+#include "program_sections.h"
 #include "programs_private.h"
 #include "wallprof.skel.h"
 #include "wallprof_calls.skel.h"
@@ -117,11 +118,15 @@ struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t c
 {
 	BPF_OPTIONS(bpf_object_open_opts, open_options);
 	struct wallprof *skeleton;
-	int error;
+	int error = program_sections_use(kernel);
 
+	if (error) {
+		errno = -error;
+		return NULL;
+	}
 	open_options.btf_custom_path = kernel->needed_path;
-	skeleton = kernel->type_ids.file ? wallprof__open_opts(&open_options)
-					 : open_by_calls(&open_options);
+	skeleton = kernel->rdonly_cast_id ? wallprof__open_opts(&open_options)
+					  : open_by_calls(&open_options);
 	if (!skeleton)
 		return NULL;
 	error = kernel_info_write_needed(kernel, bpf_object__btf(skeleton->obj));
@@ -141,14 +146,11 @@ struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t c
  */
 static bool has_hook(const ProgramInfo *info, const KernelInfo *kernel)
 {
-	_cleanup_free_ char *type = NULL;
-
 	if (info->need != PROGRAM_DISPENSABLE)
 		return true;
 	if (!strncmp(info->section, "fentry/", strlen("fentry/")))
 		return fentry_probe_is_supported(kernel->types, info->section + strlen("fentry/"));
-	type = xasprintf("btf_trace_%s", info->section + strlen("tp_btf/"));
-	return btf__find_by_name_kind(kernel->types, type, BTF_KIND_TYPEDEF) >= 0;
+	return kernel_info_tracepoint_id(kernel, info->section + strlen("tp_btf/")) >= 0;
 }
 
 static bool is_loaded(const struct bpf_program *program, const ProgramsOptions *options,
