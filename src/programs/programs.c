@@ -451,9 +451,29 @@ SampleTimerCounts programs_ticks_counts(const Programs *programs, uint64_t since
 			       : (SampleTimerCounts){};
 }
 
+static uint64_t verified_insns(const struct wallprof *group)
+{
+	struct bpf_program *program;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(program, group->obj)
+	{
+		struct bpf_prog_info info = {};
+		uint32_t length = sizeof(info);
+
+		if (!bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+			sum += info.verified_insns;
+	}
+	return sum;
+}
+
 ProgramsTimes programs_times(const Programs *programs)
 {
-	return programs->times;
+	ProgramsTimes times = programs->times;
+
+	for (size_t i = 0; i < LOAD_GROUPS; i++)
+		times.verified_insns += verified_insns(programs->groups[i]);
+	return times;
 }
 
 int programs_drain(Programs *programs, int (*on_record)(void *user, const struct record *record),

@@ -92,6 +92,7 @@ typedef struct ProgramsTimes {
 	uint64_t load_ns;   /* opening and loading all programs, their maps and the first chunk for
 			       tables */
 	uint64_t attach_ns; /* attaching them to hooks and starting the timers on every CPU */
+	uint64_t verified_insns; /* instructions that the verifier processed, of all programs */
 } ProgramsTimes;
 
 ProgramsTimes programs_times(const Programs *programs);

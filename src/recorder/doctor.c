@@ -64,7 +64,7 @@ static void add_probe(void *user, const Probe *probe)
 	*vec_push(&doctor->probes) = *probe;
 }
 
-/* Starts all programs as a recording does, in one object with its maps. */
+/* Starts all programs as a recording of a command does. */
 static bool start_all(const RecordOptions *options, ProgramsTimes *times)
 {
 	ProgramsOptions wanted = {.ring_size = options->ring_size,
@@ -74,7 +74,8 @@ static bool start_all(const RecordOptions *options, ProgramsTimes *times)
 				  .waker_threshold_ns = options->waker_threshold_ns,
 				  .faults = {.source = options->fault_source,
 					     .threshold_ns = options->fault_threshold_ns},
-				  .best_fault_source = options->best_fault_source};
+				  .best_fault_source = options->best_fault_source,
+				  .args = !options->no_args};
 	Programs *programs;
 	bool good;
 
@@ -332,8 +333,10 @@ static void print_all(const Doctor *doctor)
 	for (size_t i = 0; i < doctor->probes.count; i++)
 		print_hook(&doctor->probes.items[i]);
 	if (doctor->started)
-		printf("all programs: loaded in %.1f ms, attached in %.1f ms\n",
-		       doctor->times.load_ns / 1e6, doctor->times.attach_ns / 1e6);
+		printf("all programs: loaded in %.1f ms (%" PRIu64
+		       " instructions verified), attached in %.1f ms\n",
+		       doctor->times.load_ns / 1e6, doctor->times.verified_insns,
+		       doctor->times.attach_ns / 1e6);
 	print_extras(doctor);
 }
 

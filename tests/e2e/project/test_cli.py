@@ -409,7 +409,8 @@ def test_doctor(context):
     done = run(context, "doctor", "-v")
     check(done.returncode == 0 and done.stdout.strip(), f"doctor: {done.stdout}{done.stderr}")
     check_programs(done.stdout, trampolines=False)
-    for truth, other in ((" instructions", "00 instructions"), ("all programs", "some programs"),
+    for truth, other in ((" instructions verified,", "00 instructions verified,"),
+                         (" instructions verified)", "0 instructions verified)"), ("all programs", "some programs"),
                          ("yes  tp_btf", "no   tp_btf")):
         expect_failure(check_programs, done.stdout.replace(truth, other), trampolines=False)
     check("verified" not in run(context, "doctor").stdout, "doctor says it without -v, too")
