@@ -181,6 +181,13 @@ struct stack_memo_map {
 	__type(value, struct user_stack_memo);
 };
 
+/* A mapping that the kernel was asked for (unwind_process.bpf.h). */
+struct found_vma {
+	struct unwind_object_key key;
+	u64 start, last, offset;
+	bool exec, file, vdso;
+};
+
 /* A stack under construction: the record, with space for its frames, and the state of the walk. */
 struct stack_slot {
 	u64 busy;
@@ -195,6 +202,7 @@ struct stack_slot {
 		u64 signal_regs[WALK_SIGNAL_REGS];
 		u64 auxv[SAVED_AUXV_WORDS];
 	};
+	struct found_vma found;
 	struct memo_reads reads;
 	struct walk_start start;
 	u64 kernel_from;  /* where reading of the kernel stack starts */

@@ -208,28 +208,29 @@ static __always_inline void add_seed(struct task_struct *task, const struct unwi
 __noinline int find_by_vma(struct stack_slot *slot, u64 pc)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct found_vma found = {};
 	struct unwind_mapping *mapping;
+	struct found_vma *found;
 	long error;
 
 	if (!slot)
 		return STACK_NO_MAPPING;
-	error = bpf_find_vma(task, pc, read_vma, &found, 0);
+	found = &slot->found;
+	error = bpf_find_vma(task, pc, read_vma, &slot, 0);
 	if (error == -EBUSY) {
 		__sync_fetch_and_add(&unwind_counts.vma_busy, 1);
 		return STACK_NO_MAPPING;
 	}
-	if (error || !found.exec)
+	if (error || !found->exec)
 		return STACK_BAD_PC;
 	mapping = &slot->walk.mapping;
-	mapping->start = found.start;
-	mapping->last = found.last;
-	mapping->load = found.start;
+	mapping->start = found->start;
+	mapping->last = found->last;
+	mapping->load = found->start;
 	mapping->table = 0;
-	mapping->row = found.file ? NO_TABLE_YET : NO_TABLE_JIT;
-	if (found.vdso)
-		map_object(mapping, &vdso_object, found.start);
-	else if (found.file && !unwind_map_object(mapping, &found))
+	mapping->row = found->file ? NO_TABLE_YET : NO_TABLE_JIT;
+	if (found->vdso)
+		map_object(mapping, &vdso_object, found->start);
+	else if (found->file && !unwind_map_object(mapping, found))
 		return WALK_CONTINUE;
 	if (pc < mapping->start || pc > mapping->last)
 		return STACK_BAD_PC;

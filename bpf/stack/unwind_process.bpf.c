@@ -53,16 +53,15 @@ static __always_inline struct unwind_mapping *next_seed(struct stack_slot *slot)
 /* Adds a seed for the whole object that is mapped at `address`, whichever part of it that is. */
 __noinline int unwind_seed(struct stack_slot *slot, u64 address)
 {
-	struct found_vma found = {};
 	struct unwind_mapping *mapping;
 
 	if (!slot || !address)
 		return 0;
 	mapping = next_seed(slot);
-	if (!mapping || bpf_find_vma(bpf_get_current_task_btf(), address, read_vma, &found, 0) ||
-	    !found.file)
+	if (!mapping || bpf_find_vma(bpf_get_current_task_btf(), address, read_vma, &slot, 0) ||
+	    !slot->found.file)
 		return 0;
-	if (unwind_map_object(mapping, &found))
+	if (unwind_map_object(mapping, &slot->found))
 		slot->process.seed_count++;
 	return 0;
 }

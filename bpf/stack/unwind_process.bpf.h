@@ -21,15 +21,14 @@ extern int unwind_fork(u32 slot_index, u32 tgid, u64 start_boottime);
 /* Deletes the entry of a process that has ended. */
 extern int unwind_exit(u32 tgid, u64 start_boottime);
 
-struct found_vma {
-	struct unwind_object_key key;
-	u64 start, last, offset;
-	bool exec, file, vdso;
-};
-
+/*
+ * Called by bpf_find_vma(). What is found is stored in the slot, where the verifier does not track
+ * it.
+ */
 static __attribute__((unused)) long read_vma(struct task_struct *task, struct vm_area_struct *vma,
-					     struct found_vma *found)
+					     struct stack_slot **context)
 {
+	struct found_vma *found = &(*context)->found;
 	struct file *file = BPF_CORE_READ(vma, vm_file);
 
 	found->start = vma->vm_start;
