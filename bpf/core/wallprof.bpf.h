@@ -428,8 +428,9 @@ static __always_inline bool memo_is_checked(enum memo_kind kind)
 }
 
 /*
- * Accounts for an attempt to send a record of this kind, and for a loss. These are global
- * functions: each look-up of the account makes a program larger, and the kernel's work with it.
+ * The first is called for each attempt to send a record of this kind, the second for a loss. They
+ * are global functions, because each look-up of the account makes a program larger, and the
+ * kernel's work with it.
  */
 extern int account_sent(u32 kind);
 extern int account_lost(u32 kind, u32 cause, u64 ns);

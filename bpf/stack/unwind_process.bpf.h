@@ -22,7 +22,7 @@ extern int unwind_fork(u32 slot_index, u32 tgid, u64 start_boottime);
 extern int unwind_exit(u32 tgid, u64 start_boottime);
 
 /*
- * Called by bpf_find_vma(). What is found is stored in the slot, where the verifier does not track
+ * bpf_find_vma() calls it. What is found is stored in the slot, where the verifier does not track
  * it.
  */
 static __attribute__((unused)) long read_vma(struct task_struct *task, struct vm_area_struct *vma,

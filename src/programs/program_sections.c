@@ -65,7 +65,7 @@ static int set_calls(struct bpf_program *program)
 	return bpf_program__set_insns(program, instructions, count);
 }
 
-/* Called by libbpf when the object is opened. */
+/* libbpf calls it when the object is opened. */
 static int set_up(struct bpf_program *program, long cookie)
 {
 	return sections[cookie].type == BPF_PROG_TYPE_TRACING
@@ -73,7 +73,7 @@ static int set_up(struct bpf_program *program, long cookie)
 		       : 0;
 }
 
-/* Called by libbpf before a program is loaded, possibly in several threads. */
+/* libbpf calls it before a program is loaded, possibly in several threads. */
 static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *options, long cookie)
 {
 	const Section *section = &sections[cookie];
@@ -90,7 +90,7 @@ static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *optio
 	return used_kernel->rdonly_cast_id ? set_calls(program) : 0;
 }
 
-/* Called by bpf_program__attach(). */
+/* bpf_program__attach() calls it. */
 static int attach(const struct bpf_program *program, long cookie, struct bpf_link **ret_link)
 {
 	if (sections[cookie].type != BPF_PROG_TYPE_TRACING)
