@@ -62,10 +62,12 @@ RECORDINGS = "".join(["plain doctor wallprof doctor -v\n", SCRIPTS["together"], 
 # drawn by the seed, no test on two of them. A long run has all of it on each.
 EVERYWHERE = ("block.throttled_sync", "cli.missing_privilege", "faults.all", "workloads.negative")
 SOMEWHERE = ("attached.hangs", "block.limited", "block.throttled_map", "faults.without_ftrace", "graphs.graphs",
-             "layers.striped", "loss.cpu_comes_back", "privileges.capabilities", "record.pid_namespace", "strip.fork_and_exec",
+             "layers.striped", "loss.cpu_comes_back", "privileges.capabilities", "record.pid_namespace", "rings.groups", "strip.fork_and_exec",
              "strip.main_thread_ends_first", "system.cgroup", "system.sleeps_through", "ticks.followed",
              "unwind.exec_in_place", "unwind.number_used_again", "unwind.signal", "unwind.vfork", "wakers.as_perf")
 DRAWN = 2
+# What a guest with many CPUs has in a long run, on one kernel.
+MANY_CPUS, ON_MANY_CPUS = 16, ("rings",)
 SUITE_RESULT = re.compile(r"^(ok|not ok|skip) ([\w.]+)(?:: (.*)| \(.*\))?$")
 
 
@@ -81,6 +83,7 @@ def scripts(seed, tests, command):
     return {**SCRIPTS,
             **{f"record-{kernel}": RECORDINGS + f"suites {seed} {' '.join(names)}\n"
                for kernel, names in tests.items()},
+            "many-cpus": f"suites {seed} {' '.join(ON_MANY_CPUS)}\n",
             "cases": "".join(CASE.format(name, command.replace("SEED", str(seed)))
                              for name, command, _ in CASES) + LAST,
             "run": f"cd /wallprof\nplain run sh -c {shlex.quote(command or 'true')}\n"}

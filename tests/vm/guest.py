@@ -2,7 +2,7 @@
 """A virtual machine that boots a kernel, runs a script and is gone.
 
 What the script left in /results is read back from its disk; what it wrote to its second
-serial port is there even if the guest hangs. By the third each of its CPUs says every second that it
+serial port is there even if the guest hangs. By the third each of its CPUs says now and then that it
 is alive. Emulated (TCG), for KVM is not to be had everywhere.
 """
 import os
@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import time
+from collections import Counter
 
 import emulator
 import image
@@ -22,12 +23,16 @@ NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "debugfs": "e2fsprogs", "dpkg
 
 
 CPUS = 2
+# For each CPU more: memory; and where many CPUs share few, the kernel finds its timers and clocks too slow to be right.
+MEMORY_MIB, MEMORY_OF_CPU_MIB = 2048, 32
+TRUSTED_CLOCKS = "no_timer_check tsc=reliable"
 # Two more disks, of which the first is slow by a known amount: bytes and operations a second are
 # drawn at random, and the guest finds them on its kernel's command line.
 # So slow that what an emulated CPU takes for a request is little beside what the disk takes.
 SLOW_BYTES, SLOW_OPERATIONS = (1_000_000, 2_000_000), (20, 40)
 KERNEL_WARNING = re.compile(r"^.*\b(Oops|BUG|WARNING|panic|lockup|stall)\b", re.MULTILINE)
-HOPELESS = 45  # seconds without a word from one of its CPUs, and it is given up
+# Seconds without a word from one of its CPUs, and it is given up. Many CPUs share this machine's few.
+HOPELESS, HOPELESS_OF_CPU = 45, 8
 
 
 class Failed(Exception):
@@ -64,7 +69,7 @@ def _data_drives(folder, chance, modules):
     return arguments, f"slow_bytes={rate} slow_operations={operations}"
 
 
-def run(kernel, disk, script, folder, seconds, seed=0):
+def run(kernel, disk, script, folder, seconds, seed=0, cpus=CPUS):
     """Boots the kernel on a copy of the disk; returns the folder of its results."""
     drives, about_drives = _data_drives(folder, random.Random(seed), kernel.modules)
     copy, log, reported = folder / "run-disk", folder / "console", folder / "announced"
@@ -74,7 +79,8 @@ def run(kernel, disk, script, folder, seconds, seed=0):
         old.unlink(missing_ok=True)
     command = [*emulator.command(), "-accel", "tcg,thread=multi",
                # Without what takes an emulated CPU time, and changes nothing that is tested.
-               "-cpu", "max,-la57,-smap", "-smp", str(CPUS), "-m", "2G", "-nodefaults",
+               "-cpu", "max,-la57,-smap", "-smp", str(cpus),
+               "-m", f"{MEMORY_MIB + MEMORY_OF_CPU_MIB * (cpus - CPUS)}M", "-nodefaults",
                "-display", "none", "-no-reboot", "-serial", "stdio", "-serial", f"file:{reported}",
                "-serial", f"file:{beats}", "-monitor", f"unix:{monitor},server=on,wait=off",
                "-kernel", kernel.path,
@@ -86,11 +92,12 @@ def run(kernel, disk, script, folder, seconds, seed=0):
                "-append", "console=ttyS0 panic=-1 softlockup_panic=1 watchdog_thresh=30 quiet "
                           "nokaslr unknown_nmi_panic panic_print=0x40 "
                           "mitigations=off "
+                          f"{TRUSTED_CLOCKS if cpus > CPUS else ''} "
                           f"root=PARTUUID={image.PARTITION} rw init=/init "
                           f"script=/{script} {about_drives}"]
     with open(log, "wb") as console, subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT) as machine:
-        why = _watch(machine, beats, seconds)
+        why = _watch(machine, beats, seconds, cpus)
         if why:
             said = _ask(monitor, machine)
             machine.kill()
@@ -104,20 +111,21 @@ def run(kernel, disk, script, folder, seconds, seed=0):
     return results
 
 
-def _watch(machine, beats, seconds):
+def _watch(machine, beats, seconds, cpus):
     """Until it ends: None; or why it was not waited for any longer."""
     end, counts = time.monotonic() + seconds, {}
+    hopeless = HOPELESS + HOPELESS_OF_CPU * (cpus - CPUS)
     while machine.poll() is None:
         now = time.monotonic()
-        reported = beats.read_bytes() if beats.exists() else b""
-        for cpu in range(CPUS):
-            count = reported.count(b"%d" % cpu)
+        reported = Counter(beats.read_text().split() if beats.exists() else ())
+        for cpu in range(cpus):
+            count = reported[str(cpu)]
             if count != counts.setdefault(cpu, (count, now))[0]:
                 counts[cpu] = (count, now)
         cpu, since = min(((cpu, since) for cpu, (_, since) in counts.items()),
                          key=lambda pair: pair[1])
-        if now - since > HOPELESS:
-            return f"CPU {cpu} of the guest has said nothing for {HOPELESS} s"
+        if now - since > hopeless:
+            return f"CPU {cpu} of the guest has said nothing for {hopeless} s"
         if now > end:
             return f"the guest did not end within {seconds} s"
         time.sleep(0.5)  # the guest needs the CPUs
