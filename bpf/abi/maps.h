@@ -153,6 +153,19 @@ struct request_counts {
 /* The two kinds of stack memos. */
 enum memo_kind { MEMO_USER, MEMO_KERNEL, MEMO_KINDS };
 
+/* The ring buffers of a group of CPUs. Not "enum ring": libbpf 1.3 and later have such a struct. */
+enum ring_index {
+	RING_SCHED, /* must not lose records */
+	RING_BULK,
+	RING_COPY, /* stack copies, which only the recorder reads */
+	RINGS,
+};
+
+#define RING_GROUPS_MAX 64
+
+/* The index of a ring in the map of all groups' rings. */
+#define RING_SLOT(group, ring) ((group)*RINGS + (ring))
+
 /*
  * Memos are in sets. The place where a stack is taken (program counter, stack pointer, …)
  * determines the set; any of its memos may have the stack.
@@ -205,7 +218,10 @@ enum cost_program { COST_NONE, COST_SWITCH, COST_WAKING, COST_TICK, COST_PROGRAM
  */
 enum tick_state { TICKS_RUNNING, TICKS_PAUSED };
 
-/* One CPU's account of sent and lost records. first/last_lost_ns: see loss.c. */
+/*
+ * One CPU's account of sent and lost records. first/last_lost_ns: see loss.c. It begins on a cache
+ * line of its own: the next CPU's counters would otherwise be on the line of this CPU's times.
+ */
 struct cpu_account {
 	u64 sent[ACCOUNT_KINDS];
 	u64 lost[ACCOUNT_CAUSES][ACCOUNT_KINDS];
@@ -221,13 +237,14 @@ struct cpu_account {
 	u64 waiting;	/* CPU_WAITS() and CPU_WAIT_NS(): targets that are runnable here */
 	u8 softirq;	/* vector + 1 of the last soft interrupt that began here; softirq.bpf.c */
 	u8 softirq_own; /* 1: the current task's own system call raised it */
-	u8 reserved[6];
+	u8 ring_group;	/* the CPU's rings, set by the recorder: an index below RING_GROUPS_MAX */
+	u8 reserved[5];
 	u64 rq;		   /* address of its run queue, 0 = not known yet; irq_context.bpf.h */
 	u64 phase_ns;	   /* when the last phase ended */
 	u32 phase_program; /* enum cost_program */
 	u32 phase_reserved;
 	u64 phases[COST_PROGRAMS][COST_PHASES][2]; /* runs and nanoseconds */
-};
+} __attribute__((aligned(64)));
 
 /*
  * Return addresses into functions that run soft interrupts, indexed by a few of their bits; 0 =

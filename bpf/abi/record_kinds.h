@@ -24,9 +24,9 @@ enum record_kind_flags {
  * record_kind_flags; the bytes that every such record has, without optional parts and tails, or 0
  * if the kind is only for the recorder and never in a capture.
  *
- * The number shows the origin of a record: below 16 it is from BPF, in the ring buffer that must
- * not lose records; below REC_BPF_MAX from BPF, in the ring buffer for large records; others are
- * from the recorder. Numbers are part of the file format and are never reused.
+ * The number shows the origin of a record: below REC_BULK_MIN it is from BPF, in the ring buffer
+ * that must not lose records; below REC_BPF_MAX from BPF, in the ring buffers for other records;
+ * others are from the recorder. Numbers are part of the file format and are never reused.
  */
 #define RECORD_KINDS(KIND)                                                                         \
 	KIND(SWITCH, 1, "switch", RECORD_EVENT | RECORD_DROPPABLE, SWITCH_SHORT_LEN)               \
@@ -66,7 +66,8 @@ enum record_kind_flags {
 	KIND(NOTE, 45, "note", 0, offsetof(struct rec_note, text))                                 \
 	KIND(DEVICE, 46, "device", 0, offsetof(struct rec_device, text))
 
-#define REC_BPF_MAX 32
+#define REC_BULK_MIN 16
+#define REC_BPF_MAX  32
 
 enum record_kind {
 	REC_NONE = 0,

@@ -83,7 +83,15 @@ extern u64 mappings_epoch; /* changes after each change of an entry in `processe
 
 struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 16); /* placeholder: the recorder creates the real ones */
+	__uint(max_entries, 1 << 16); /* placeholder: the recorder creates the rings */
+};
+
+/* The rings of all groups of CPUs, by RING_SLOT(). */
+struct group_rings_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, RINGS); /* RINGS * number of groups, set by the recorder */
+	__type(key, u32);
+	__array(values, struct ring_map);
 };
 
 struct accounts_map {
@@ -341,9 +349,7 @@ extern struct processes_map processes SEC(".maps");
 extern struct objects_map objects SEC(".maps");
 extern struct stack_memo_map stack_memos SEC(".maps");
 extern struct kernel_memo_map kernel_memos SEC(".maps");
-extern struct ring_map copy_ring SEC(".maps");
-extern struct ring_map sched_ring SEC(".maps");
-extern struct ring_map bulk_ring SEC(".maps");
+extern struct group_rings_map group_rings SEC(".maps");
 extern struct accounts_map accounts SEC(".maps");
 extern struct scratch_map scratch SEC(".maps");
 extern struct copies_map copies SEC(".maps");
@@ -441,19 +447,27 @@ extern int account_lost(u32 kind, u32 cause, u64 ns);
  * BPF_RB_NO_WAKEUP or BPF_RB_FORCE_WAKEUP, for the recorder. Returns 0 if the record was written; a
  * loss is accounted.
  */
-static __always_inline int emit_and(u64 wake, void *ring, struct record *record, u32 len)
+static __always_inline int emit_and(u64 wake, enum ring_index kind_of_ring, struct record *record,
+				    u32 len)
 {
+	struct cpu_account *account = cpu_account();
+	void *ring;
 	int error;
+	u32 slot;
 
+	if (!account)
+		return -1;
 	account_sent(record->kind);
-	error = bpf_ringbuf_output(ring, record, len, wake);
+	slot = RING_SLOT(account->ring_group, kind_of_ring);
+	ring = bpf_map_lookup_elem(&group_rings, &slot);
+	error = ring ? bpf_ringbuf_output(ring, record, len, wake) : -1;
 	if (error)
 		account_lost(record->kind, LOSS_RING_FULL, record->ns);
 	return error;
 }
 
 /* Sends without a wake-up: the recorder drains periodically. */
-static __always_inline int emit(void *ring, struct record *record, u32 len)
+static __always_inline int emit(enum ring_index ring, struct record *record, u32 len)
 {
 	return emit_and(BPF_RB_NO_WAKEUP, ring, record, len);
 }
@@ -529,7 +543,7 @@ static __always_inline int emit_task_named(struct task_struct *task, const char 
 	if (task_flags & (PF_IO_WORKER | PF_USER_WORKER))
 		record.h.flags |= TASK_IO_WORKER;
 	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), comm);
-	return emit(&sched_ring, &record.h, sizeof(record));
+	return emit(RING_SCHED, &record.h, sizeof(record));
 }
 
 static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 creator, u64 ns)
@@ -590,7 +604,7 @@ static __always_inline void emit_stats(struct task_struct *task, u64 ns)
 		record.read_bytes = BPF_CORE_READ(task, ioac.read_bytes);
 		record.write_bytes = BPF_CORE_READ(task, ioac.write_bytes);
 	}
-	emit(&sched_ring, &record.h, sizeof(record));
+	emit(RING_SCHED, &record.h, sizeof(record));
 }
 
 #endif

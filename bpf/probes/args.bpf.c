@@ -69,7 +69,7 @@ int BPF_PROG(on_exec_args, struct task_struct *task, int old_pid)
 	if (length > sizeof(*buffer))
 		return 0;
 	record_init(&buffer->args.h, REC_ARGS, 0, length, begin_ns);
-	emit(&bulk_ring, &buffer->args.h, length);
+	emit(RING_BULK, &buffer->args.h, length);
 	cost_add(begin_ns);
 	return 0;
 }

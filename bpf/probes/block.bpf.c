@@ -237,7 +237,7 @@ static __always_inline void bio_completed(struct bio *bio, u64 ns)
 	record.status = BPF_CORE_READ(bio, bi_status);
 	if (record.held_us == NOT_QUEUED)
 		record.held_us = 0;
-	emit(&bulk_ring, &record.h, sizeof(record));
+	emit(RING_BULK, &record.h, sizeof(record));
 }
 
 SEC("tp_btf/block_bio_complete")
@@ -433,7 +433,7 @@ static __always_inline void request_completed(struct request *rq, u8 status, uns
 	}
 	record_init(&record->h, REC_REQUEST, record->h.flags, sizeof(*record), ns);
 	record->status = status;
-	emit(&bulk_ring, &record->h, sizeof(*record));
+	emit(RING_BULK, &record->h, sizeof(*record));
 	bpf_map_delete_elem(&open_requests, &key);
 }
 

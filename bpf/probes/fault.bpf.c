@@ -347,7 +347,7 @@ __noinline int fault_emit_sleep(void)
 	record.tid = task->pid;
 	record.start_ns = open->start_ns;
 	record.address = open->address;
-	emit(&bulk_ring, &record.h, sizeof(record));
+	emit(RING_BULK, &record.h, sizeof(record));
 	return 0;
 }
 

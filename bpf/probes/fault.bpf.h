@@ -44,7 +44,7 @@ static __always_inline void fault_emit(void *ctx, struct rec_fault *record,
 	record->address = open->address;
 	if (with_stack)
 		record->ustack = user_stack(ctx, task, (s64)regs->orig_ax >= 0, record->h.ns);
-	emit(&bulk_ring, &record->h, sizeof(*record));
+	emit(RING_BULK, &record->h, sizeof(*record));
 }
 
 /* fault.bpf.c defines it. */

@@ -44,7 +44,7 @@ int on_tick(struct tick_context *ctx)
 	 */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	record.ustack = user_stack(ctx, task, !user_mode && (s64)regs->orig_ax >= 0, ns);
-	emit(&bulk_ring, &record.h, sizeof(record));
+	emit(RING_BULK, &record.h, sizeof(record));
 	cost_phases_end(COST_RING);
 	cost_add(ns);
 	return 0;

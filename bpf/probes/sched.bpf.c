@@ -202,7 +202,7 @@ static __noinline int emit_exit(struct task_struct *task, u64 ns)
 	record.start_boottime = task->start_boottime;
 	record.process_start_boottime = process_start();
 	record.parts = EXIT_HAS_STARTS;
-	emit(&sched_ring, &record.h, sizeof(record));
+	emit(RING_SCHED, &record.h, sizeof(record));
 	if (record.h.flags & EXIT_GROUP_DEAD)
 		unwind_exit(task->tgid, record.process_start_boottime);
 	return 0;
@@ -294,10 +294,10 @@ __noinline int emit_switch(struct rec_switch *record)
 	if (account->tick_state == record->h.ns)
 		wake = BPF_RB_FORCE_WAKEUP;
 	if (record->parts & SWITCH_HAS_OBJECT)
-		return emit_and(wake, &sched_ring, &record->h, sizeof(*record));
+		return emit_and(wake, RING_SCHED, &record->h, sizeof(*record));
 	if (record->parts & SWITCH_HAS_OUT)
-		return emit_and(wake, &sched_ring, &record->h, SWITCH_OUT_LEN);
-	return emit_and(wake, &sched_ring, &record->h, SWITCH_SHORT_LEN);
+		return emit_and(wake, RING_SCHED, &record->h, SWITCH_OUT_LEN);
+	return emit_and(wake, RING_SCHED, &record->h, SWITCH_SHORT_LEN);
 }
 
 /* The growth of one of the kernel's accounts; *kept is its previous value. */
@@ -541,7 +541,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	cost_phase(COST_BEGIN);
 	if (slept_long(task, ns))
 		waker_stacks(ctx, waker, &record);
-	emit(&sched_ring, &record.h,
+	emit(RING_SCHED, &record.h,
 	     record.parts & WAKING_HAS_STACKS ? sizeof(record) : WAKING_SHORT_LEN);
 	cost_phase(COST_RING);
 	describe_waker(waker, record.h.flags, ns);
@@ -562,7 +562,7 @@ static __always_inline void emit_waking_new(struct task_struct *task, u64 ns)
 	record.vector = vector;
 	record.tid = task->pid;
 	record.waker_tid = waker->pid;
-	emit(&sched_ring, &record.h, WAKING_SHORT_LEN);
+	emit(RING_SCHED, &record.h, WAKING_SHORT_LEN);
 	describe_waker(waker, record.h.flags, ns);
 }
 

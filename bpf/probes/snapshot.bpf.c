@@ -112,7 +112,7 @@ static __always_inline int send_leaf(struct stack_slot *slot, struct task_struct
 	stack->frames[0] = slot->walk.pc;
 	stack->count = 1;
 	stack->result = STACK_NO_TABLE;
-	return emit(&bulk_ring, &stack->h, size);
+	return emit(RING_BULK, &stack->h, size);
 }
 
 /*
@@ -279,7 +279,7 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 		record.kstack = sleeping_stack(task, ns);
 	record.ns_after = bpf_ktime_get_ns();
 	record_init(&record.h, REC_SNAPSHOT, flags, sizeof(record), ns);
-	return emit(&sched_ring, &record.h, sizeof(record));
+	return emit(RING_SCHED, &record.h, sizeof(record));
 }
 
 static __noinline int emit_description(struct task_struct *task, u64 ns)

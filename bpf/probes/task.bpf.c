@@ -37,7 +37,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 			slot_release(slot);
 		}
 	}
-	emit(&sched_ring, &record.h, sizeof(record));
+	emit(RING_SCHED, &record.h, sizeof(record));
 	cost_add(record.h.ns);
 	return 0;
 }

@@ -70,7 +70,7 @@ static __always_inline int send_copy(struct stack_slot *slot, struct rec_stack_c
 	length &= ~7;
 	record_init(&copy->h, REC_STACK_COPY, slot->stack.h.flags, length, ns);
 	__sync_fetch_and_add(&unwind_counts.copies, 1);
-	emit(&copy_ring, &copy->h, length);
+	emit(RING_COPY, &copy->h, length);
 	return 0;
 }
 

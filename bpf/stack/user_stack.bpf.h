@@ -58,7 +58,7 @@ static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
 		return stack->id;
 	size = sizeof(*stack) + count * sizeof(u64);
 	record_init(&stack->h, REC_STACK, stack->h.flags, size, ns);
-	if (!emit(&bulk_ring, &stack->h, size))
+	if (!emit(RING_BULK, &stack->h, size))
 		*sent = stack->id;
 	return stack->id;
 }

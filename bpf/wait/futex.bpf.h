@@ -55,7 +55,7 @@ static __always_inline int futex_emit_word(struct task_struct *task, u64 address
 	record.memory = mapping.memory;
 	if (mapping.file)
 		describe_file(mapping.file, &record);
-	if (!emit(&bulk_ring, &record.h, sizeof(record)))
+	if (!emit(RING_BULK, &record.h, sizeof(record)))
 		*sent = mark;
 	return 0;
 }

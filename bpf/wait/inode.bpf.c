@@ -129,7 +129,7 @@ static __always_inline int emit_inode_names(struct stack_slot *slot, struct inod
 	record->size = size;
 	size = (sizeof(*record) + size + 7) & ~7u;
 	record->h.len = size;
-	return emit(&bulk_ring, &record->h, size);
+	return emit(RING_BULK, &record->h, size);
 }
 
 /*

@@ -44,7 +44,7 @@ static __always_inline void emit_anonymous(struct file *file, const struct objec
 		record->inode = key->inode;
 		record->size = length;
 		record->reserved[0] = record->reserved[1] = record->reserved[2] = 0;
-		if (!emit(&bulk_ring, &record->h, sizeof(*record) + ANONYMOUS_NAME_SIZE))
+		if (!emit(RING_BULK, &record->h, sizeof(*record) + ANONYMOUS_NAME_SIZE))
 			*sent = mark;
 	}
 	slot_release(slot);

@@ -77,7 +77,7 @@ static __always_inline int watch_send(struct stack_slot *slot, const struct obje
 	record->inode = key->inode;
 	record->device = key->device;
 	record->generation = key->generation;
-	return emit(&bulk_ring, &record->h, size);
+	return emit(RING_BULK, &record->h, size);
 }
 
 static __always_inline void watched_describe(u32 slot_index)

@@ -102,12 +102,12 @@ static __always_inline int emit_socket(struct stack_slot *slot, struct sock *sk,
 		record->h.flags |= SOCKET_LISTENS;
 	if (record->family == AF_UNIX) {
 		describe_unix((struct unix_sock *)sk, record);
-		return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_SIZE);
+		return emit(RING_BULK, &record->h, sizeof(*record) + PATH_SIZE);
 	}
 	record->h.len = sizeof(*record);
 	if (record->family == AF_INET || record->family == AF_INET6)
 		describe_inet(sk, record);
-	return emit(&bulk_ring, &record->h, sizeof(*record));
+	return emit(RING_BULK, &record->h, sizeof(*record));
 }
 
 __noinline int socket_emit(u64 address)
@@ -206,7 +206,7 @@ static __always_inline int emit_destination(struct stack_slot *slot, struct file
 	record->family = AF_UNIX;
 	record->type = BPF_CORE_READ(sock_of(file), sk_type);
 	record->size = size;
-	return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_SIZE);
+	return emit(RING_BULK, &record->h, sizeof(*record) + PATH_SIZE);
 }
 
 /* Identifies a socket and a destination, so that a repeated wait does not send the record again. */

@@ -12,6 +12,7 @@
 
 #define MIN_RING_SIZE 4096
 #define MAX_RING_SIZE (1ULL << 30)
+#define MAX_RING_CPUS 4096
 #define THREADS_MAX   64
 
 static int bad(const char *option, const char *value, const char *expected)
@@ -228,6 +229,16 @@ static int set_ring_size(const char *text, Options *options)
 		log_verbose("--ring-size %s is rounded up to %llu bytes", text,
 			    (unsigned long long)size);
 	options->record.ring_size = size;
+	return 0;
+}
+
+static int set_ring_cpus(const char *text, Options *options)
+{
+	uint64_t cpus;
+
+	if (parse_u64(text, &cpus) || cpus < 1 || cpus > MAX_RING_CPUS)
+		return bad("ring-cpus", text, "expected 1 to 4096 CPUs");
+	options->record.ring_cpus = cpus;
 	return 0;
 }
 
@@ -541,8 +552,14 @@ const OptionInfo option_table[] = {
 	 "maximum memory for unwind tables, 8M to 512M (default\n"
 	 "512M); when it is full, unused tables are dropped",
 	 set_unwind_memory, 0},
-	{"ring-size", 0, "SIZE", RECORDING, "size of each of the three ring buffers (default 16M)",
+	{"ring-size", 0, "SIZE", RECORDING,
+	 "size of each ring buffer (default: 16M divided by their\n"
+	 "groups, at least 4M)",
 	 set_ring_size, 0},
+	{"ring-cpus", 0, "N", RECORDING,
+	 "CPUs that share ring buffers (default: 1, or as many as\n"
+	 "make 16 groups)",
+	 set_ring_cpus, 0},
 	{"compression", 0, "LEVEL", EXPORTING, "of the profile: 1 to 9 for .gz, 1 to 19 for .zst",
 	 set_compression, 0},
 	{"capture-compression", 0, "L[,T]", RECORDING,

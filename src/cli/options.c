@@ -15,7 +15,6 @@
 #define DEFAULT_TRACE	  "wallprof.trace.json.gz"
 #define DEFAULT_CAPTURE	  "wallprof.capture"
 #define DEFAULT_FREQUENCY 999
-#define DEFAULT_RING_SIZE (16ULL << 20)
 
 #define ENVIRONMENT	"WALLPROF_OPTIONS"
 #define OPTION_FIRST	256 /* what getopt_long() returns for option_table[0] */
@@ -641,7 +640,6 @@ int options_parse(int argc, char **argv, Options *ret_options)
 	*options = (Options){
 		.verb = VERB_PROFILE,
 		.record = {.frequency = DEFAULT_FREQUENCY,
-			   .ring_size = DEFAULT_RING_SIZE,
 			   .kernel_stacks = KERNEL_STACKS_BLOCKED,
 			   .best_fault_source = true,
 			   .fault_threshold_ns = FAULT_THRESHOLD_NONE,

@@ -10,12 +10,15 @@
 /* Measured: 150 ms are too few (docs/perf/history/target-pauses.md). */
 #define PROGRAMS_GO_NS (300 * NSEC_PER_MSEC)
 
-static uint64_t size_of(const struct bpf_map *map)
+void deferred_free_hold_map(DeferredFree *maps, int fd, uint64_t bytes)
 {
-	uint64_t entries = bpf_map__max_entries(map);
+	LargeMap held = {.bytes = bytes};
 
-	return bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF ? entries
-							  : entries * bpf_map__value_size(map);
+	if (bytes < LARGE_BYTES)
+		return;
+	held.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (held.fd >= 0)
+		*vec_push(&maps->items) = held;
 }
 
 void deferred_free_hold(DeferredFree *maps, const struct bpf_object *object)
@@ -25,13 +28,9 @@ void deferred_free_hold(DeferredFree *maps, const struct bpf_object *object)
 	maps->since_ns = now_ns();
 	bpf_object__for_each_map(map, object)
 	{
-		LargeMap held = {.bytes = size_of(map)};
+		uint64_t entries = bpf_map__max_entries(map);
 
-		if (held.bytes < LARGE_BYTES)
-			continue;
-		held.fd = fcntl(bpf_map__fd(map), F_DUPFD_CLOEXEC, 0);
-		if (held.fd >= 0)
-			*vec_push(&maps->items) = held;
+		deferred_free_hold_map(maps, bpf_map__fd(map), entries * bpf_map__value_size(map));
 	}
 }
 

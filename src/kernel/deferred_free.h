@@ -30,6 +30,9 @@ typedef struct DeferredFree {
  */
 void deferred_free_hold(DeferredFree *maps, const struct bpf_object *object);
 
+/* Does the same for a map that is not of the object, but in one of its maps. */
+void deferred_free_hold_map(DeferredFree *maps, int fd, uint64_t bytes);
+
 /*
  * Waits until the object's programs, which also hold the maps, are likely to be freed: if they may
  * sleep, after a grace period of RCU tasks trace (kernel/rcu/tasks.h).

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ static void explain_load_failure(int error)
 
 static int map_accounts(Programs *programs)
 {
+	RingLayout layout = ring_buffers_layout(programs->rings);
 	size_t size = programs->cpu_count * sizeof(struct cpu_account);
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			    bpf_map__fd(programs->groups[LOAD_GROUP_SWITCH]->maps.accounts), 0);
@@ -44,6 +46,8 @@ static int map_accounts(Programs *programs)
 	if (memory == MAP_FAILED)
 		return -errno;
 	programs->accounts = memory;
+	for (size_t i = 0; i < programs->cpu_count; i++)
+		programs->accounts[i].ring_group = ring_layout_group(&layout, i);
 	return 0;
 }
 
@@ -127,14 +131,8 @@ static int use_unwind_memory(Programs *programs, uint64_t size)
 
 static int use_rings(Programs *programs)
 {
-	struct wallprof *skeleton = programs->groups[LOAD_GROUP_SWITCH];
-	struct bpf_map *const maps[RINGS] = {
-		[RING_SCHED] = skeleton->maps.sched_ring,
-		[RING_BULK] = skeleton->maps.bulk_ring,
-		[RING_COPY] = skeleton->maps.copy_ring,
-	};
-
-	return ring_buffers_attach(programs->rings, maps);
+	return ring_buffers_attach(programs->rings,
+				   programs->groups[LOAD_GROUP_SWITCH]->maps.group_rings);
 }
 
 static int load(Programs *programs, const ProgramsOptions *options)
@@ -152,6 +150,9 @@ static int load(Programs *programs, const ProgramsOptions *options)
 	error = table_memory_ready(programs->unwind_memory);
 	if (error)
 		return error;
+	error = ring_buffers_ready(programs->rings);
+	if (error)
+		return error;
 	table_memory_set_epoch(programs->unwind_memory,
 			       (uint64_t *)&programs->groups[LOAD_GROUP_SWITCH]->bss->unwind_epoch);
 	return 0;
@@ -161,11 +162,6 @@ static int load(Programs *programs, const ProgramsOptions *options)
 static int open_programs(Programs *programs, const ProgramsOptions *options)
 {
 	bool copies = options->user_stacks == USER_STACKS_TABLES;
-	uint32_t sizes[RINGS] = {
-		[RING_SCHED] = options->ring_size,
-		[RING_BULK] = options->ring_size,
-		[RING_COPY] = copies ? options->ring_size : (uint32_t)sysconf(_SC_PAGESIZE),
-	};
 	int error;
 
 	if (programs->faults.source == FAULT_SOURCE_FENTRY && !options->best_fault_source &&
@@ -174,7 +170,7 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 			  "sysctl kernel.ftrace_enabled=1");
 		return -EOPNOTSUPP;
 	}
-	programs->rings = ring_buffers_new(sizes, !options->one_cpu);
+	programs->rings = ring_buffers_new(&options->rings, copies, !options->one_cpu);
 	error = kernel_info_read(&programs->kernel);
 	if (!error && options->best_fault_source)
 		programs->faults.source = fault_hooks_best(programs->kernel.types);
@@ -195,7 +191,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	programs->faults = options->faults;
 	programs->one_cpu = options->one_cpu;
 	programs->snapshot_piece =
-		MIN(MAX(options->ring_size / (2 * sizeof(struct rec_stack_copy)), 1),
+		MIN(MAX(options->rings.size / (2 * sizeof(struct rec_stack_copy)), 1),
 		    (uint64_t)SNAPSHOT_PIECE_MAX);
 	error = open_programs(programs, options);
 	if (error)
@@ -479,12 +475,37 @@ ProgramsTimes programs_times(const Programs *programs)
 int programs_drain(Programs *programs, int (*on_record)(void *user, const struct record *record),
 		   void *user)
 {
-	return ring_buffers_drain(programs->rings, on_record, user);
+	return ring_reader_drain(ring_buffers_reader(programs->rings), on_record, user);
 }
 
-int programs_wake_fd(const Programs *programs)
+const RingReader *programs_ring_reader(const Programs *programs)
 {
-	return bpf_map__fd(programs->groups[LOAD_GROUP_SWITCH]->maps.sched_ring);
+	return ring_buffers_reader(programs->rings);
+}
+
+RingLayout programs_ring_layout(const Programs *programs)
+{
+	return ring_buffers_layout(programs->rings);
+}
+
+int programs_add_to_epoll(const Programs *programs, int epoll_fd)
+{
+	for (uint32_t i = 0; i < ring_buffers_layout(programs->rings).groups; i++) {
+		int fd = ring_buffers_fd(programs->rings, i, RING_SCHED);
+		struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = fd};
+
+		if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event))
+			return -errno;
+	}
+	return 0;
+}
+
+bool programs_own_fd(const Programs *programs, int fd)
+{
+	for (uint32_t i = 0; i < ring_buffers_layout(programs->rings).groups; i++)
+		if (fd == ring_buffers_fd(programs->rings, i, RING_SCHED))
+			return true;
+	return false;
 }
 
 struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
@@ -593,6 +614,19 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 		window_ns ? 100.0 * sum / window_ns : 0);
 }
 
+/* Keeps the large maps until programs_free(). */
+static void hold_maps(Programs *programs)
+{
+	RingLayout layout = ring_buffers_layout(programs->rings);
+
+	deferred_free_hold(&programs->held, programs->groups[LOAD_GROUP_SWITCH]->obj);
+	for (uint32_t i = 0; i < layout.groups; i++)
+		for (uint32_t kind = 0; kind < RINGS; kind++)
+			deferred_free_hold_map(&programs->held,
+					       ring_buffers_fd(programs->rings, i, kind),
+					       layout.size);
+}
+
 void programs_unload(Programs *programs)
 {
 	programs_stop(programs);
@@ -602,7 +636,7 @@ void programs_unload(Programs *programs)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
 	programs->accounts = NULL;
 	if (programs->one_cpu && programs->groups[LOAD_GROUP_SWITCH])
-		deferred_free_hold(&programs->held, programs->groups[LOAD_GROUP_SWITCH]->obj);
+		hold_maps(programs);
 	if (programs->unwind_memory) /* the counter is in the programs' memory */
 		table_memory_set_epoch(programs->unwind_memory, NULL);
 	load_groups_close(programs->groups);

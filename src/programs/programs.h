@@ -7,6 +7,7 @@
 #include "fault_hooks.h"
 #include "loss.h"
 #include "maps.h"
+#include "ring_buffers.h"
 #include "sample_timer.h"
 #include "table_registry.h"
 #include <stdbool.h>
@@ -24,7 +25,7 @@ typedef struct ProgramsScope {
 
 typedef struct ProgramsOptions {
 	ProgramsScope scope;
-	uint64_t ring_size; /* bytes per ring: a power of two, at least a page */
+	RingLayout rings;
 	enum kernel_stacks kernel_stacks;
 	enum user_stacks user_stacks;
 	uint64_t unwind_memory; /* bytes for the unwind tables and the processes' mappings */
@@ -76,10 +77,12 @@ void programs_enable_ticks(Programs *programs, uint64_t since_ns);
  */
 SampleTimerCounts programs_ticks_counts(const Programs *programs, uint64_t since_ns);
 /*
- * Returns a descriptor that is readable (edge-triggered, EPOLLET) when a target runs on a CPU whose
- * timer is off.
+ * Adds descriptors that are readable when a target runs on a CPU whose timer is off. Returns 0 or a
+ * negative errno.
  */
-int programs_wake_fd(const Programs *programs);
+int programs_add_to_epoll(const Programs *programs, int epoll_fd);
+/* Returns whether the descriptor is one of these. */
+bool programs_own_fd(const Programs *programs, int fd);
 
 /*
  * Informs the programs that the tables of running processes are ready. Until then, stacks that
@@ -143,9 +146,13 @@ void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_n
  */
 uint64_t programs_missed(const Programs *programs, const char *name);
 
-/* Passes every record that is in the rings to on_record, which returns 0 or a negative errno. */
+/* Passes the records that are in the rings to on_record: ring_reader_drain(). */
 int programs_drain(Programs *programs, int (*on_record)(void *user, const struct record *record),
 		   void *user);
+
+/* Returns what reads the rings, to ask how far they are drained. The programs own it. */
+const RingReader *programs_ring_reader(const Programs *programs);
+RingLayout programs_ring_layout(const Programs *programs);
 
 /* Returns the accounts, one for each CPU, shared with the running programs. */
 struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ring_buffers.h"
+#include "bpf_options.h"
 #include "util.h"
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -7,47 +8,90 @@
 #include <string.h>
 #include <unistd.h>
 
+#define DEFAULT_GROUPS	   16
+#define DEFAULT_SIZE	   (16ULL << 20) /* of all rings of a kind */
+#define DEFAULT_LEAST_SIZE (4ULL << 20)	 /* of one ring */
+
+/*
+ * Puts one ring into the map of all rings. Before Linux 6.19 the kernel then waits until all
+ * programs that may be running have ended, so each ring has a thread for that.
+ */
+typedef struct Publisher {
+	pthread_t thread;
+	bool has_thread;
+	int map_fd, ring_fd;
+	uint32_t slot;
+	int error; /* of putting it there, or 0 */
+} Publisher;
+
 struct RingBuffers {
 	pthread_t creator;
 	bool has_thread;
-	uint32_t sizes[RINGS];
-	int fds[RINGS];
-	int error; /* error of creating them, or 0 */
-	struct ring_buffer *buffer;
-	int (*on_record)(void *user, const struct record *record);
-	void *on_record_user;
+	RingLayout layout;
+	uint64_t sizes[RINGS];
+	int error; /* of creating them, or 0 */
+	int map_fd;
+	int (*fds)[RINGS]; /* by group */
+	Publisher (*publishers)[RINGS];
+	RingReader *reader;
 };
 
-static void *create_rings(void *argument)
+RingLayout ring_layout(uint64_t size, uint32_t group_cpus, uint32_t cpus)
+{
+	RingLayout layout = {
+		.size = size,
+		.group_cpus = group_cpus ?: (cpus + DEFAULT_GROUPS - 1) / DEFAULT_GROUPS,
+	};
+
+	layout.groups =
+		MIN((cpus + layout.group_cpus - 1) / layout.group_cpus, (uint32_t)RING_GROUPS_MAX);
+	if (size)
+		return layout;
+	layout.size = DEFAULT_SIZE;
+	while (layout.size > DEFAULT_LEAST_SIZE && layout.size * layout.groups > DEFAULT_SIZE)
+		layout.size /= 2;
+	return layout;
+}
+
+/* ---- creating ----------------------------------------------------------------------------- */
+
+static int create_ring(enum ring_index kind, uint64_t size, int *ret_fd)
 {
 	static const char *const names[RINGS] = {
 		[RING_SCHED] = "sched_ring", [RING_BULK] = "bulk_ring", [RING_COPY] = "copy_ring"};
-	RingBuffers *rings = argument;
 
-	for (size_t i = 0; i < RINGS && !rings->error; i++) {
-		rings->fds[i] =
-			bpf_map_create(BPF_MAP_TYPE_RINGBUF, names[i], 0, 0, rings->sizes[i], NULL);
-		if (rings->fds[i] < 0) {
-			rings->error = -errno;
-			log_verbose("making the map %s of %u bytes failed: %s", names[i],
-				    rings->sizes[i], strerror(-rings->error));
-		}
-	}
-	return NULL;
+	*ret_fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, names[kind], 0, 0, size, NULL);
+	if (*ret_fd >= 0)
+		return 0;
+	log_verbose("making the map %s of %llu bytes failed: %s", names[kind],
+		    (unsigned long long)size, strerror(errno));
+	return -errno;
 }
 
-RingBuffers *ring_buffers_new(const uint32_t sizes[static RINGS], bool aside)
+static int create_rings(RingBuffers *rings)
 {
-	RingBuffers *rings = xcalloc(1, sizeof(*rings));
+	BPF_OPTIONS(bpf_map_create_opts, options);
 
-	for (size_t i = 0; i < RINGS; i++) {
-		rings->sizes[i] = sizes[i];
-		rings->fds[i] = -1;
+	for (size_t i = 0; i < rings->layout.groups; i++) {
+		for (size_t kind = 0; kind < RINGS; kind++) {
+			int error = create_ring(kind, rings->sizes[kind], &rings->fds[i][kind]);
+
+			if (error)
+				return error;
+		}
 	}
-	rings->has_thread = aside && !pthread_create(&rings->creator, NULL, create_rings, rings);
-	if (!rings->has_thread)
-		create_rings(rings);
-	return rings;
+	options.inner_map_fd = rings->fds[0][RING_SCHED];
+	rings->map_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "group_rings", sizeof(uint32_t),
+				       sizeof(uint32_t), rings->layout.groups * RINGS, &options);
+	return rings->map_fd < 0 ? -errno : 0;
+}
+
+static void *run_creator(void *argument)
+{
+	RingBuffers *rings = argument;
+
+	rings->error = create_rings(rings);
+	return NULL;
 }
 
 static void join_creator(RingBuffers *rings)
@@ -57,55 +101,100 @@ static void join_creator(RingBuffers *rings)
 	rings->has_thread = false;
 }
 
-static int on_sample(void *context, void *data, size_t size)
+RingBuffers *ring_buffers_new(const RingLayout *layout, bool copies, bool aside)
 {
-	RingBuffers *rings = context;
-	const struct record *record = data;
+	RingBuffers *rings = xcalloc(1, sizeof(*rings));
 
-	/* wallprof's own programs wrote the record; nevertheless nothing is read beyond its end. */
-	if (size < sizeof(*record) || record->len > size)
-		return 0;
-	return rings->on_record(rings->on_record_user, record);
+	rings->layout = *layout;
+	for (size_t kind = 0; kind < RINGS; kind++)
+		rings->sizes[kind] = layout->size;
+	if (!copies)
+		rings->sizes[RING_COPY] = sysconf(_SC_PAGESIZE);
+	rings->map_fd = -1;
+	rings->fds = xmalloc(layout->groups * sizeof(*rings->fds));
+	memset(rings->fds, 0xff, layout->groups * sizeof(*rings->fds)); /* -1: not open */
+	rings->publishers = xcalloc(layout->groups, sizeof(*rings->publishers));
+	rings->reader = ring_reader_new(layout->groups);
+	rings->has_thread = aside && !pthread_create(&rings->creator, NULL, run_creator, rings);
+	if (!rings->has_thread)
+		run_creator(rings);
+	return rings;
 }
 
-/* Opens libbpf's reader of all rings. */
-static int open_buffer(RingBuffers *rings)
-{
-	rings->buffer = ring_buffer__new(rings->fds[0], on_sample, rings, NULL);
-	if (!rings->buffer)
-		return -errno;
-	for (size_t i = 1; i < RINGS; i++) {
-		int error = ring_buffer__add(rings->buffer, rings->fds[i], on_sample, rings);
+/* ---- the map of all rings ----------------------------------------------------------------- */
 
-		if (error)
-			return error;
-	}
-	return 0;
+static void *run_publisher(void *argument)
+{
+	Publisher *publisher = argument;
+
+	if (bpf_map_update_elem(publisher->map_fd, &publisher->slot, &publisher->ring_fd, BPF_ANY))
+		publisher->error = -errno;
+	return NULL;
 }
 
-int ring_buffers_attach(RingBuffers *rings, struct bpf_map *const maps[static RINGS])
+static void start_publisher(RingBuffers *rings, uint32_t group, enum ring_index kind)
 {
+	Publisher *publisher = &rings->publishers[group][kind];
+
+	*publisher = (Publisher){.map_fd = rings->map_fd,
+				 .ring_fd = rings->fds[group][kind],
+				 .slot = RING_SLOT(group, kind)};
+	publisher->has_thread = !pthread_create(&publisher->thread, NULL, run_publisher, publisher);
+	if (!publisher->has_thread)
+		run_publisher(publisher);
+}
+
+int ring_buffers_attach(RingBuffers *rings, struct bpf_map *group_rings)
+{
+	int error;
+
 	join_creator(rings);
 	if (rings->error)
 		return rings->error;
-	for (size_t i = 0; i < RINGS; i++) {
-		int error = bpf_map__reuse_fd(maps[i], rings->fds[i]);
-
-		if (error)
-			return error;
+	for (size_t i = 0; i < rings->layout.groups; i++) {
+		for (size_t kind = 0; kind < RINGS; kind++) {
+			error = ring_reader_add(rings->reader, i, kind, rings->fds[i][kind],
+						rings->sizes[kind]);
+			if (error)
+				return error;
+			start_publisher(rings, i, kind);
+		}
 	}
-	return open_buffer(rings);
+	return bpf_map__reuse_fd(group_rings, rings->map_fd);
 }
 
-int ring_buffers_drain(RingBuffers *rings,
-		       int (*on_record)(void *user, const struct record *record), void *user)
+int ring_buffers_ready(RingBuffers *rings)
 {
-	int got;
+	int error = 0;
 
-	rings->on_record = on_record;
-	rings->on_record_user = user;
-	got = ring_buffer__consume(rings->buffer);
-	return got < 0 ? got : 0;
+	for (size_t i = 0; i < rings->layout.groups; i++) {
+		for (size_t kind = 0; kind < RINGS; kind++) {
+			Publisher *publisher = &rings->publishers[i][kind];
+
+			if (publisher->has_thread)
+				pthread_join(publisher->thread, NULL);
+			publisher->has_thread = false;
+			error = error ?: publisher->error;
+		}
+	}
+	return error;
+}
+
+/* ---- using them --------------------------------------------------------------------------- */
+
+RingLayout ring_buffers_layout(const RingBuffers *rings)
+{
+	return rings->layout;
+}
+
+RingReader *ring_buffers_reader(RingBuffers *rings)
+{
+	return rings->reader;
+}
+
+int ring_buffers_fd(const RingBuffers *rings, uint32_t group, enum ring_index kind)
+{
+	return rings->fds[group][kind];
 }
 
 void ring_buffers_free(RingBuffers *rings)
@@ -113,9 +202,13 @@ void ring_buffers_free(RingBuffers *rings)
 	if (!rings)
 		return;
 	join_creator(rings);
-	ring_buffer__free(rings->buffer);
-	for (size_t i = 0; i < RINGS; i++)
-		if (rings->fds[i] >= 0)
-			close(rings->fds[i]);
+	ring_buffers_ready(rings);
+	ring_reader_free(rings->reader);
+	for (size_t i = 0; i < rings->layout.groups; i++)
+		for (size_t kind = 0; kind < RINGS; kind++)
+			closep(&rings->fds[i][kind]);
+	closep(&rings->map_fd);
+	free(rings->publishers);
+	free(rings->fds);
 	free(rings);
 }

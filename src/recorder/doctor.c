@@ -67,7 +67,8 @@ static void add_probe(void *user, const Probe *probe)
 /* Starts all programs as a recording of a command does. */
 static bool start_all(const RecordOptions *options, ProgramsTimes *times)
 {
-	ProgramsOptions wanted = {.ring_size = options->ring_size,
+	ProgramsOptions wanted = {.rings = ring_layout(options->ring_size, options->ring_cpus,
+						       sysconf(_SC_NPROCESSORS_ONLN)),
 				  .unwind_memory = options->unwind_memory,
 				  .kernel_stacks = options->kernel_stacks,
 				  .user_stacks = options->user_stacks,

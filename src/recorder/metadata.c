@@ -180,7 +180,9 @@ int metadata_write(const MetadataInput *input, RecordSink sink, void *user)
 		put(&meta, "waker_threshold_ns", "%llu",
 		    (unsigned long long)options->waker_threshold_ns);
 	put(&meta, "unwind_memory", "%llu", (unsigned long long)options->unwind_memory);
-	put(&meta, "ring_size", "%llu", (unsigned long long)options->ring_size);
+	put(&meta, "ring_size", "%llu", (unsigned long long)input->rings.size);
+	put(&meta, "ring_cpus", "%u", input->rings.group_cpus);
+	put(&meta, "ring_groups", "%u", input->rings.groups);
 	if (options->flight_ns)
 		put(&meta, "flight_recorder_ns", "%llu", (unsigned long long)options->flight_ns);
 	return meta.error;

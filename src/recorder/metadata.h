@@ -9,6 +9,7 @@
 #include "fault_hooks.h"
 #include "loss.h"
 #include "record_options.h"
+#include "ring_buffers.h"
 
 typedef struct MetadataInput {
 	const RecordOptions *options;
@@ -17,6 +18,7 @@ typedef struct MetadataInput {
 	const char *waking_context; /* programs_waking_context() */
 	const char *own_code;	    /* programs_own_code() */
 	FaultOptions faults;
+	RingLayout rings;
 } MetadataInput;
 
 int metadata_write(const MetadataInput *input, RecordSink sink, void *user);

@@ -24,7 +24,8 @@ typedef struct RecordOptions {
 	uint64_t flight_ns;   /* the length of what is kept; 0 = everything */
 	uint64_t delay_ns;    /* before the window begins; DELAY_SIGNAL: until SIGUSR1 */
 	unsigned int frequency;
-	uint64_t ring_size; /* a power of two */
+	uint64_t ring_size;	/* a power of two; 0 = by the number of CPUs */
+	unsigned int ring_cpus; /* CPUs that share ring buffers; 0 = by the number of CPUs */
 	enum kernel_stacks kernel_stacks;
 	enum user_stacks user_stacks;
 	bool best_fault_source; /* otherwise fault_source is used */

@@ -197,7 +197,7 @@ static bool on_event(Recording *recording, int fd)
 		recording->done = true;
 	} else if (!on_target_exit(recording, fd)) {
 		/* The descriptor for the ticks needs only the drain that follows. */
-		return fd != programs_wake_fd(recording->programs);
+		return !programs_own_fd(recording->programs, fd);
 	}
 	return false;
 }
@@ -300,7 +300,8 @@ static void coalesce(const Recording *recording)
 
 static int wait_ms(const Recording *recording, bool sideband_pending)
 {
-	bool busy = recording->flight && flight_recorder_is_busy(recording->flight);
+	bool busy = (recording->flight && flight_recorder_is_busy(recording->flight)) ||
+		    ring_reader_is_behind(programs_ring_reader(recording->programs));
 
 	return sideband_pending || busy ? 0 : DRAIN_INTERVAL_MS;
 }

@@ -150,8 +150,12 @@ static int drain(Recording *recording, bool last)
 	error = recording->unwinder ? run_unwinder_round(recording) : 0;
 	if (error)
 		return error;
-	/* The latest mappings, and those that replace lost ones, are written later. */
-	watermark.h.ns = MIN(begin, sideband_rescan_watermark_ns(recording->sideband));
+	/*
+	 * The latest mappings, and those that replace lost ones, are written later; so is what
+	 * follows a record that was still being written.
+	 */
+	watermark.h.ns = MIN(ring_reader_watermark_ns(programs_ring_reader(recording->programs)),
+			     sideband_rescan_watermark_ns(recording->sideband));
 	jit_files_retry(mapped_files_jit(recording->files), begin);
 	error = loss_poll(recording->losses, recording_write, recording);
 	if (error)

@@ -82,7 +82,8 @@ static int start_sources(Recording *recording)
 	const RecordOptions *options = recording->options;
 	ProgramsOptions programs = {
 		.scope = recording->scope,
-		.ring_size = options->ring_size,
+		.rings = ring_layout(options->ring_size, options->ring_cpus,
+				     sysconf(_SC_NPROCESSORS_ONLN)),
 		.kernel_stacks = options->kernel_stacks,
 		.user_stacks = options->user_stacks,
 		.waker_threshold_ns = options->waker_threshold_ns,
@@ -177,7 +178,7 @@ static int open_events(Recording *recording)
 		if (error)
 			return error;
 	}
-	error = watch(epoll_fd, EPOLLIN | EPOLLET, programs_wake_fd(recording->programs));
+	error = programs_add_to_epoll(recording->programs, epoll_fd);
 	return error ? error : sideband_add_to_epoll(recording->sideband, epoll_fd);
 }
 
@@ -192,6 +193,7 @@ static int write_metadata(Recording *recording)
 		.waking_context = programs_waking_context(recording->programs),
 		.own_code = own_code,
 		.faults = programs_faults(recording->programs),
+		.rings = programs_ring_layout(recording->programs),
 	};
 	int error = metadata_write(&input, recording_write, recording);
 

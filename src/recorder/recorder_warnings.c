@@ -245,11 +245,85 @@ static int warn_segments_dropped(Recording *recording)
 	return write_warning(recording, "flight recorder", recording->segments_dropped, what);
 }
 
+static enum ring_index ring_of_kind(uint32_t kind)
+{
+	return kind < REC_BULK_MIN ? RING_SCHED : kind == REC_STACK_COPY ? RING_COPY : RING_BULK;
+}
+
+/* Counts the records that found no room, by ring. The caller frees the result. */
+static uint64_t (*count_ring_losses(Recording *recording, const RingLayout *layout))[RINGS]
+{
+	uint64_t(*lost)[RINGS] = xcalloc(layout->groups, sizeof(*lost));
+	size_t cpus;
+	const struct cpu_account *accounts = programs_accounts(recording->programs, &cpus);
+
+	for (size_t cpu = 0; cpu < cpus; cpu++)
+		for (uint32_t kind = 0; kind < ACCOUNT_KINDS; kind++)
+			lost[accounts[cpu].ring_group][ring_of_kind(kind)] +=
+				accounts[cpu].lost[LOSS_RING_FULL][kind];
+	return lost;
+}
+
+/* Returns "CPU 3" or "CPUs 8 to 15": those of a group. The caller frees it. */
+static char *cpus_of_group(const RingLayout *layout, uint32_t group)
+{
+	uint32_t first = group * layout->group_cpus, last = first + layout->group_cpus - 1;
+
+	return first == last ? xasprintf("CPU %u", first) : xasprintf("CPUs %u to %u", first, last);
+}
+
+/* Appends to the note what the rings of a group have lost; returns the longer note. */
+static char *add_ring_losses(char *note, const char *cpus, const uint64_t lost[RINGS])
+{
+	static const char *const names[RINGS] = {
+		[RING_SCHED] = "sched", [RING_BULK] = "bulk", [RING_COPY] = "copy"};
+
+	for (size_t kind = 0; kind < RINGS; kind++) {
+		_cleanup_free_ char *before = note;
+
+		note = lost[kind] ? xasprintf("%s%s%" PRIu64 " in %s of %s", before,
+					      *before ? ", " : "", lost[kind], names[kind], cpus)
+				  : xstrdup(before);
+	}
+	return note;
+}
+
+static void log_rings(const Recording *recording, uint32_t group, const char *cpus)
+{
+	const RingReader *reader = programs_ring_reader(recording->programs);
+
+	log_verbose("ring buffers of %s: sched %" PRIu64 ", bulk %" PRIu64 ", copy %" PRIu64
+		    " of %" PRIu64 " bytes used at most",
+		    cpus, ring_reader_most_used(reader, group, RING_SCHED),
+		    ring_reader_most_used(reader, group, RING_BULK),
+		    ring_reader_most_used(reader, group, RING_COPY),
+		    programs_ring_layout(recording->programs).size);
+}
+
+/* Notes which rings were full. Kinds, CPUs and times of losses have records of their own. */
+static int note_rings(Recording *recording)
+{
+	RingLayout layout = programs_ring_layout(recording->programs);
+	_cleanup_free_ uint64_t(*lost)[RINGS] = count_ring_losses(recording, &layout);
+	_cleanup_free_ char *list = xstrdup(""), *note = NULL;
+
+	for (uint32_t group = 0; group < layout.groups; group++) {
+		_cleanup_free_ char *cpus = cpus_of_group(&layout, group);
+
+		log_rings(recording, group, cpus);
+		list = add_ring_losses(list, cpus, lost[group]);
+	}
+	if (!*list)
+		return 0;
+	note = xasprintf("ring buffers: records lost: %s", list);
+	return write_note(recording, note);
+}
+
 int recording_write_warnings(Recording *recording)
 {
 	static int (*const steps[])(Recording *) = {
 		warn_memos, warn_files,	 warn_segments_dropped, warn_cpus,
-		note_ticks, warn_faults, warn_requests,
+		note_ticks, warn_faults, warn_requests,		note_rings,
 	};
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 
