@@ -5,7 +5,8 @@
  *
  * A file is written under a temporary name in the same folder and renamed when it is complete, so
  * that no reader opens half a profile. What is not a regular file (a pipe, /dev/stdout) is written
- * directly. After the first error writes are dropped, and output_close() returns the error.
+ * directly. After the first error writes are dropped, and output_close() returns the error. Only
+ * one thread uses an output, although another may do the writing.
  */
 #ifndef WALLPROF_OUTPUT_H
 #define WALLPROF_OUTPUT_H
@@ -43,7 +44,10 @@ const char *output_temp_path(const Output *output);
 
 void output_write(Output *output, const void *data, size_t size);
 
-/* Writes what is buffered. */
+/* Makes the buffer empty; what was in it may be written later. */
+void output_empty_buffer(Output *output);
+
+/* Writes what is buffered, and waits until it is written. */
 void output_flush(Output *output);
 
 /*
@@ -52,7 +56,7 @@ void output_flush(Output *output);
 static inline char *output_reserve(Output *output, size_t size)
 {
 	if (output->capacity - output->used < size)
-		output_flush(output);
+		output_empty_buffer(output);
 	return output->buffer + output->used;
 }
 

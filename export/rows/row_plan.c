@@ -64,21 +64,27 @@ static uint64_t estimate_ticks(const RowPlan *plan, const Thread *thread, size_t
 	return running / plan->fold_ns;
 }
 
-static bool estimate_band(RowPlan *plan, uint64_t duration)
+/* Returns for how many of the values of fold_ns, from ROW_SHORT_NS on, the band is not folded. */
+static size_t fold_level(uint64_t duration)
 {
-	if (duration >= plan->fold_ns) {
-		plan->rows += 2;
-		return true;
-	}
-	plan->folded++;
-	plan->folded_ns += duration;
-	return false;
+	uint64_t fits = duration / ROW_SHORT_NS;
+	size_t level = fits ? 64 - __builtin_clzll(fits) : 0;
+
+	return MIN(level, (size_t)FOLD_LEVELS - 1);
 }
 
-/* Adds up the rows of a thread's intervals except fillers, which it returns, and ticks. */
-static uint64_t estimate_intervals(RowPlan *plan, const Thread *thread, size_t number)
+static BandCount *count_band(RowPlan *plan, uint64_t duration)
 {
-	uint64_t fillers = 0;
+	BandCount *count = &plan->bands[fold_level(duration)];
+
+	count->bands++;
+	count->ns += duration;
+	return count;
+}
+
+/* Counts the bands of a thread's intervals, and the fillers in them. */
+static void count_intervals(RowPlan *plan, const Thread *thread, size_t number)
+{
 	Stretch stretch = {};
 	size_t tick = 0;
 
@@ -91,32 +97,54 @@ static uint64_t estimate_intervals(RowPlan *plan, const Thread *thread, size_t n
 		if (interval->state != STATE_RUNNING) {
 			uint64_t stretch_ns = row_stretch_length(thread, i, &stretch);
 
-			if (estimate_band(plan, duration))
-				fillers += row_wait_parts(duration, stretch_ns, plan->step_ns) - 1;
+			count_band(plan, duration)->fillers +=
+				row_wait_parts(duration, stretch_ns, plan->step_ns) - 1;
 			continue;
 		}
 		Piece piece;
 		Pieces pieces = tick_pieces_begin(thread, &plan->tick_ends[number], tick, i);
 		tick = pieces.ticks_end;
 		while (tick_pieces_next(&pieces, &piece))
-			estimate_band(plan, piece.end - piece.start);
+			count_band(plan, piece.end - piece.start);
 	}
+}
+
+/* Sets what the plan counts; returns how many rows are fillers. */
+static uint64_t add_up(RowPlan *plan, const Timeline *timeline)
+{
+	size_t unfolded = plan->fold_ns ? fold_level(plan->fold_ns) : 0;
+	uint64_t fillers = 0;
+
+	plan->rows = plan->folded = plan->folded_ns = 0;
+	for (size_t level = 0; level < FOLD_LEVELS; level++) {
+		const BandCount *count = &plan->bands[level];
+
+		if (level < unfolded) {
+			plan->folded += count->bands;
+			plan->folded_ns += count->ns;
+		} else {
+			plan->rows += 2 * count->bands;
+			fillers += count->fillers;
+		}
+	}
+	for (size_t t = 0; t < timeline_track_count(timeline); t++)
+		plan->rows += estimate_ticks(plan, timeline_track(timeline, t), t);
+	plan->rows += fillers;
+	if (plan->fold_ns > 0)
+		plan->rows += 2 * (plan->folded_ns / plan->fold_ns);
 	return fillers;
 }
 
 uint64_t row_plan_estimate(RowPlan *plan, const Timeline *timeline)
 {
-	uint64_t fillers = 0;
+	memset(plan->bands, 0, sizeof(plan->bands));
+	for (size_t t = 0; t < timeline_track_count(timeline); t++)
+		count_intervals(plan, timeline_track(timeline, t), t);
+	return add_up(plan, timeline);
+}
 
-	plan->rows = plan->folded = plan->folded_ns = 0;
-	for (size_t t = 0; t < timeline_track_count(timeline); t++) {
-		const Thread *thread = timeline_track(timeline, t);
-
-		plan->rows += estimate_ticks(plan, thread, t);
-		fillers += estimate_intervals(plan, thread, t);
-	}
-	plan->rows += fillers;
-	if (plan->fold_ns > 0)
-		plan->rows += 2 * (plan->folded_ns / plan->fold_ns);
-	return fillers;
+void row_plan_fold(RowPlan *plan, const Timeline *timeline, uint64_t fold_ns)
+{
+	plan->fold_ns = fold_ns;
+	add_up(plan, timeline);
 }

@@ -13,14 +13,25 @@
  * when it reaches fold_ns, and their time is painted in stretches of at least about that length. So
  * weights stay exact and the track's totals right.
  */
+/* Bands of about one length. */
+typedef struct BandCount {
+	uint64_t bands, ns, fillers;
+} BandCount;
+
+/* A shorter band has no room for rows at their usual distance from its ends. */
+#define ROW_SHORT_NS 2000
+#define FOLD_LEVELS  54
+
 typedef struct RowPlan {
 	/* The least distance between rows of a wait under 10 ms. */
 	uint64_t step_ns;
-	uint64_t fold_ns;	    /* 0: nothing is folded */
+	uint64_t fold_ns;	    /* 0: nothing is folded; or ROW_SHORT_NS, doubled repeatedly */
 	uint64_t rows;		    /* estimated; exact if nothing is folded */
 	uint64_t folded, folded_ns; /* intervals */
 	uint32_t hidden;	    /* states (1 << enum thread_state) with no weight */
 	TickEnd *tick_ends;	    /* of each thread */
+	/* What row_plan_estimate() counted: by how often ROW_SHORT_NS fits, as a power of two. */
+	BandCount bands[FOLD_LEVELS];
 	/*
 	 * Of each thread: the stack that its stacks on the critical path are put below
 	 * (UINT32_MAX: none). NULL: the path's stacks are those of the threads. The caller owns it.
@@ -32,13 +43,18 @@ typedef struct RowPlan {
 void row_plan_init(RowPlan *plan, const Timeline *timeline, uint64_t step_ns);
 void row_plan_free(RowPlan *plan);
 
-/* Sets what the plan counts; returns how many of its rows are fillers. */
+/*
+ * Looks at all intervals, and sets what the plan counts; returns how many of its rows are fillers.
+ */
 uint64_t row_plan_estimate(RowPlan *plan, const Timeline *timeline);
+/*
+ * Sets fold_ns, and what the plan counts then. The intervals are not looked at again: step_ns must
+ * be the same as at the last estimate.
+ */
+void row_plan_fold(RowPlan *plan, const Timeline *timeline, uint64_t fold_ns);
 
 /* A wait that is long has at least so many parts. */
 #define ROW_LONG_PARTS 25
-/* A shorter band has no room for rows at their usual distance from its ends. */
-#define ROW_SHORT_NS 2000
 
 /* Intervals up to `end` (not included) without a running one between them. */
 typedef struct Stretch {

@@ -11,6 +11,8 @@
 
 #define NO_FOLD UINT32_MAX
 
+#define LAST_ROOTS 16 /* a power of two */
+
 /* Recording's share of running time is accumulated until it is worth two rows. */
 #define RECORDING_LEAST_NS (NSEC_PER_MSEC / 2)
 
@@ -59,6 +61,11 @@ typedef struct Walk {
 	bool with_stacks;
 	uint32_t root; /* the stack that those of the current interval are put below, or UINT32_MAX
 			*/
+	/* The roots that were made last: of the owner and the category. */
+	struct last_root {
+		bool used;
+		uint32_t owner_root, root;
+	} last_roots[CATEGORY_COUNT + 1][LAST_ROOTS];
 	uint64_t last_ns;
 	uint64_t running_ns;	   /* before the current interval or piece */
 	uint64_t tick_running_ns;  /* at the last tick shown */
@@ -70,7 +77,7 @@ typedef struct Walk {
 	Debt debts[RECORDING_CLASSES];
 	Stretch stretch;
 	Held held;
-	Map fold_index; /* stack -> folds */
+	VEC(uint32_t) fold_index; /* stack -> folds, or NO_FOLD */
 	VEC(Fold) folds;
 	Paint paint;
 } Walk;
@@ -100,21 +107,37 @@ static uint32_t stack_of(Walk *walk, const StackRef *ref)
 	return stack_table_below(walk->tables, walk->root, stack_table_stack(walk->tables, ref));
 }
 
+static uint32_t make_root(const Walk *walk, uint32_t owner_root, bool running,
+			  enum category category)
+{
+	const char *name = running ? "Running" : category_info[category].name;
+
+	return stack_table_named_stack(walk->tables, owner_root, name, category);
+}
+
 /* Returns the stack that those of interval i are put below: on the path, its thread and state. */
-static uint32_t root_of(const Walk *walk, size_t i)
+static uint32_t root_of(Walk *walk, size_t i)
 {
 	const Thread *path = &walk->timeline->path.track;
 	const Interval *interval = &walk->thread->intervals.items[i];
-	enum category category;
-	uint32_t root;
+	bool running = interval->state == STATE_RUNNING;
+	enum category category = CATEGORY_USER;
+	struct last_root *last;
+	uint32_t owner_root;
 
 	if (!walk->plan->path_roots || walk->thread != path)
 		return UINT32_MAX;
-	root = walk->plan->path_roots[path->owners.items[i]];
-	if (interval->state == STATE_RUNNING)
-		return stack_table_named_stack(walk->tables, root, "Running", CATEGORY_USER);
-	category = reason_info[wait_reason(interval)].category;
-	return stack_table_named_stack(walk->tables, root, category_info[category].name, category);
+	owner_root = walk->plan->path_roots[path->owners.items[i]];
+	if (!running)
+		category = reason_info[wait_reason(interval)].category;
+	last = &walk->last_roots[running ? CATEGORY_COUNT : category][owner_root % LAST_ROOTS];
+	if (!last->used || last->owner_root != owner_root)
+		*last = (struct last_root){
+			.used = true,
+			.owner_root = owner_root,
+			.root = make_root(walk, owner_root, running, category),
+		};
+	return last->root;
 }
 
 static uint32_t recording_stack(Walk *walk)
@@ -174,13 +197,14 @@ static void end_band(Walk *walk, const Held *held)
 
 static void fold_weight(Walk *walk, uint32_t stack, uint64_t weight_ns)
 {
-	uint32_t number = map_get(&walk->fold_index, stack);
-	uint32_t *first;
+	uint32_t number, *first;
 	Fold *fold;
 
-	if (number == MAP_NONE) {
-		number = walk->folds.count;
-		map_set(&walk->fold_index, stack, number);
+	while (walk->fold_index.count <= stack)
+		*vec_push(&walk->fold_index) = NO_FOLD;
+	number = walk->fold_index.items[stack];
+	if (number == NO_FOLD) {
+		number = walk->fold_index.items[stack] = walk->folds.count;
 		*vec_push(&walk->folds) = (Fold){.stack = stack};
 	}
 	fold = &walk->folds.items[number];
@@ -344,7 +368,7 @@ static void end_folds(Walk *walk)
 			show(walk, walk->thread->end_ns, walk->running_ns,
 			     walk->folds.items[i].weight_ns, walk->folds.items[i].stack);
 	vec_free(&walk->folds);
-	map_free(&walk->fold_index);
+	vec_free(&walk->fold_index);
 }
 
 /* ---- the rows of an interval ------------------------------------------------------ */
@@ -631,8 +655,7 @@ void sample_rows_fit(RowPlan *plan, StackTable *tables, uint64_t budget)
 		fillers = row_plan_estimate(plan, timeline);
 	}
 	while (plan->rows > budget && plan->fold_ns < window) {
-		plan->fold_ns = plan->fold_ns ? plan->fold_ns * 2 : ROW_SHORT_NS;
-		row_plan_estimate(plan, timeline);
+		row_plan_fold(plan, timeline, plan->fold_ns ? plan->fold_ns * 2 : ROW_SHORT_NS);
 		/*
 		 * The estimate does not include the rows for what is left of each stack at a
 		 * thread's end.

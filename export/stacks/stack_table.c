@@ -264,13 +264,16 @@ uint32_t stack_table_named_stack(StackTable *tables, uint32_t prefix, const char
 	return push_stack(tables, prefix, name_row(tables, name, NONE, category));
 }
 
-uint32_t stack_table_below(StackTable *tables, uint32_t root, uint32_t stack)
+static size_t last_slot(uint32_t a, uint32_t b)
+{
+	return (a * 0x9e3779b1U ^ b * 0x85ebca6bU) >> 22 & (LAST_STACKS - 1);
+}
+
+static uint32_t find_below(StackTable *tables, uint32_t root, uint32_t stack)
 {
 	uint32_t below;
 	StackRow row;
 
-	if (root == NONE || stack == NONE)
-		return stack == NONE ? root : stack;
 	below = map_get(&tables->below_index, pair(root, stack));
 	if (below != MAP_NONE)
 		return below;
@@ -278,6 +281,17 @@ uint32_t stack_table_below(StackTable *tables, uint32_t root, uint32_t stack)
 	below = push_stack(tables, stack_table_below(tables, root, row.prefix), row.frame);
 	map_set(&tables->below_index, pair(root, stack), below);
 	return below;
+}
+
+uint32_t stack_table_below(StackTable *tables, uint32_t root, uint32_t stack)
+{
+	LastBelow *last = &tables->last_below[last_slot(root, stack)];
+
+	if (root == NONE || stack == NONE)
+		return stack == NONE ? root : stack;
+	if (!last->below_after || last->root != root || last->stack != stack)
+		*last = (LastBelow){root, stack, find_below(tables, root, stack) + 1};
+	return last->below_after - 1;
 }
 
 /*
@@ -332,23 +346,11 @@ static bool same_key(const StackKey *a, const StackKey *b)
 	       a->ns_tgid == b->ns_tgid && a->generation == b->generation && a->leaf == b->leaf;
 }
 
-/*
- * Rows use the same few stacks repeatedly. They are looked up by what can change the result, which
- * includes the mappings of a process only if the stack has user frames.
- */
-uint32_t stack_table_stack(StackTable *tables, const StackRef *ref)
+static uint32_t find_stack(StackTable *tables, const StackRef *ref, StackKey key)
 {
-	StackKey key = {.user_stack = ref->user_stack,
-			.kernel_stack = ref->kernel_stack,
-			.leaf = ref->leaf};
 	uint64_t hash;
 	uint32_t first, entry;
 
-	if (ref->user_stack != STACK_NONE) {
-		key.ns_tgid = ref->ns_tgid;
-		key.generation =
-			address_spaces_generation(tables->frames->spaces, ref->ns_tgid, ref->ns);
-	}
 	hash = hash_mix(pair(key.user_stack, key.kernel_stack),
 			hash_mix(pair(key.ns_tgid, key.generation), key.leaf));
 	first = map_get(&tables->cache_index, hash);
@@ -358,6 +360,28 @@ uint32_t stack_table_stack(StackTable *tables, const StackRef *ref)
 	*vec_push(&tables->cache) = (CacheEntry){key, build_stack(tables, ref), first};
 	map_set(&tables->cache_index, hash, tables->cache.count - 1);
 	return tables->cache.items[tables->cache.count - 1].stack;
+}
+
+/*
+ * Stacks are looked up by what can change the result, which includes the mappings of a process only
+ * if the stack has user frames.
+ */
+uint32_t stack_table_stack(StackTable *tables, const StackRef *ref)
+{
+	StackKey key = {.user_stack = ref->user_stack,
+			.kernel_stack = ref->kernel_stack,
+			.leaf = ref->leaf};
+	LastStack *last =
+		&tables->last_stacks[last_slot(ref->user_stack + ref->leaf, ref->kernel_stack)];
+
+	if (ref->user_stack != STACK_NONE) {
+		key.ns_tgid = ref->ns_tgid;
+		key.generation =
+			address_spaces_generation(tables->frames->spaces, ref->ns_tgid, ref->ns);
+	}
+	if (!last->stack_after || !same_key(&last->key, &key))
+		*last = (LastStack){key, find_stack(tables, ref, key) + 1};
+	return last->stack_after - 1;
 }
 
 static const FrameRow *leaf_frame(const StackTable *tables, uint32_t stack)

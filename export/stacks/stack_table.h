@@ -81,6 +81,16 @@ typedef struct CacheEntry {
 	uint32_t next; /* another entry with the same hash, or MAP_NONE */
 } CacheEntry;
 
+/* What was looked up last. All zeros is no valid entry. */
+typedef struct LastStack {
+	StackKey key;
+	uint32_t stack_after; /* the stack, plus 1 */
+} LastStack;
+typedef struct LastBelow {
+	uint32_t root, stack, below_after; /* below, plus 1 */
+} LastBelow;
+#define LAST_STACKS 1024 /* a power of two */
+
 typedef struct StackTable {
 	const Timeline *timeline;
 	Frames *frames;
@@ -106,6 +116,9 @@ typedef struct StackTable {
 	Map below_index; /* (root, stack) -> stack */
 	Map cache_index; /* hash of StackKey -> first of cache */
 	VEC(CacheEntry) cache;
+	/* Rows use few stacks repeatedly, and these tables stay in the CPU's cache. */
+	LastStack last_stacks[LAST_STACKS];
+	LastBelow last_below[LAST_STACKS];
 } StackTable;
 
 StackTable *stack_table_new(const Timeline *timeline, Frames *frames);

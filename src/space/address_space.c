@@ -49,12 +49,25 @@ typedef struct Process {
 	RangeHistory code;    /* value: FILE id */
 } Process;
 
+/*
+ * The generation of a process in a span of time. Most queries are for the same few processes, and
+ * mappings change seldom.
+ */
+typedef struct GenerationSpan {
+	uint32_t ns_tgid, generation;
+	uint64_t from_ns, until_ns; /* until_ns is not included; both 0: none */
+} GenerationSpan;
+
+#define GENERATION_SPANS 64 /* a power of two */
+
 struct AddressSpaces {
 	VEC(MappedFile *) files; /* by id - 1; NULL where the definition is missing */
 	VEC(Epoch) epochs;	 /* an epoch inherits only from ones with a lower index */
 	VEC(Process) processes;
 	Map by_tgid; /* ns_tgid -> processes */
 	bool has_code, code_linked;
+	bool has_spans;
+	GenerationSpan spans[GENERATION_SPANS]; /* by ns_tgid */
 };
 
 AddressSpaces *address_spaces_new(void)
@@ -235,8 +248,16 @@ static void add_space(AddressSpaces *spaces, const struct rec_space *record)
 	epoch->mappings_from = mappings;
 }
 
+static void forget_spans(AddressSpaces *spaces)
+{
+	if (spaces->has_spans)
+		memset(spaces->spans, 0, sizeof(spaces->spans));
+	spaces->has_spans = false;
+}
+
 void address_spaces_add(AddressSpaces *spaces, const struct record *record)
 {
+	forget_spans(spaces);
 	switch (record->kind) {
 	case REC_FILE:
 		add_file(spaces, (const struct rec_file *)record);
@@ -300,22 +321,65 @@ static uint32_t epoch_at(const AddressSpaces *spaces, const Process *process, ui
 	return epochs[MAX(next, 1u) - 1];
 }
 
-uint32_t address_spaces_generation(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns)
+/* Narrows the span to the time in which the history has as many ranges as at ns. */
+static uint32_t count_in_span(RangeHistory *history, uint64_t ns, GenerationSpan *span)
 {
-	Process *process = find_process(spaces, ns_tgid);
-	uint32_t index = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
-	uint32_t generation = 0;
+	size_t count = range_history_count(history, ns);
 
-	/* Neither part ever decreases, so their sum changes when one does. */
-	if (process)
-		generation += range_history_count(&process->code, ns);
+	if (count > 0)
+		span->from_ns = MAX(span->from_ns, history->list.items[count - 1].from_ns);
+	if (count < history->list.count)
+		span->until_ns = MIN(span->until_ns, history->list.items[count].from_ns);
+	return count;
+}
+
+/* Narrows the span to the epoch at ns. */
+static uint32_t epoch_in_span(const AddressSpaces *spaces, const Process *process, uint64_t ns,
+			      GenerationSpan *span)
+{
+	uint32_t index = epoch_at(spaces, process, ns);
+
+	for (size_t i = 0; i < process->epochs.count; i++) {
+		uint64_t from_ns = spaces->epochs.items[process->epochs.items[i]].from_ns;
+
+		if (from_ns <= ns)
+			span->from_ns = MAX(span->from_ns, from_ns);
+		else
+			span->until_ns = MIN(span->until_ns, from_ns);
+	}
+	return index;
+}
+
+static GenerationSpan find_span(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns)
+{
+	GenerationSpan span = {.ns_tgid = ns_tgid, .until_ns = UINT64_MAX};
+	Process *process = find_process(spaces, ns_tgid);
+	uint32_t index;
+
+	if (!process)
+		return span;
+	/* No part ever decreases, so their sum changes when one does. */
+	span.generation = count_in_span(&process->code, ns, &span);
+	index = epoch_in_span(spaces, process, ns, &span);
 	if (index != EPOCH_NONE) {
 		Epoch *epoch = &spaces->epochs.items[index];
 
-		generation += epoch->base_generation + range_history_count(&epoch->mappings, ns) +
-			      (epoch->from_ns <= ns);
+		span.generation += epoch->base_generation +
+				   count_in_span(&epoch->mappings, ns, &span) +
+				   (epoch->from_ns <= ns);
 	}
-	return generation;
+	return span;
+}
+
+uint32_t address_spaces_generation(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns)
+{
+	GenerationSpan *span = &spaces->spans[ns_tgid % GENERATION_SPANS];
+
+	if (span->ns_tgid != ns_tgid || ns < span->from_ns || ns >= span->until_ns) {
+		*span = find_span(spaces, ns_tgid, ns);
+		spaces->has_spans = true;
+	}
+	return span->generation;
 }
 
 /* Returns whether a process's code is of the epoch of this time. */
