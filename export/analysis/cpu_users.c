@@ -8,11 +8,54 @@
 
 /* ---- the index ----------------------------------------------------------------------------- */
 
-static int compare_runs(const void *a, const void *b)
+/* Returns the end of the ascending runs that begin at index first. */
+static size_t ascending_end(const ProvenRun *runs, size_t first, size_t count)
 {
-	const ProvenRun *x = a, *y = b;
+	size_t end = first + 1;
 
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+	while (end < count && runs[end - 1].start_ns <= runs[end].start_ns)
+		end++;
+	return end;
+}
+
+/* Appends the runs of a and b in order; those of a first, if they begin at the same time. */
+static void merge_runs(ProvenRuns *to, const ProvenRun *a, size_t a_count, const ProvenRun *b,
+		       size_t b_count)
+{
+	size_t i = 0, j = 0;
+
+	while (i < a_count && j < b_count)
+		*vec_push(to) = b[j].start_ns < a[i].start_ns ? b[j++] : a[i++];
+	vec_append(to, a + i, a_count - i);
+	vec_append(to, b + j, b_count - j);
+}
+
+/*
+ * Merges neighbours among the ascending parts, of which each thread has one, until there is one.
+ * Arrays are read and written from front to back, as suits those that do not fit into memory
+ * (spill.h); qsort(3) copies all.
+ */
+static void sort_runs(ProvenCpu *cpu)
+{
+	size_t count = cpu->runs.count;
+	ProvenRuns sorted = {};
+
+	while (count > 0 && ascending_end(cpu->runs.items, 0, count) < count) {
+		const ProvenRun *runs = cpu->runs.items;
+
+		vec_reserve(&sorted, count);
+		for (size_t first = 0; first < count;) {
+			size_t middle = ascending_end(runs, first, count);
+			size_t end = middle < count ? ascending_end(runs, middle, count) : middle;
+
+			merge_runs(&sorted, runs + first, middle - first, runs + middle,
+				   end - middle);
+			first = end;
+		}
+		vec_free(&cpu->runs);
+		cpu->runs = sorted;
+		sorted = (ProvenRuns){};
+	}
 }
 
 /* Removes times that two threads claim, because they prove neither, and empty runs. */
@@ -25,12 +68,16 @@ static void part_overlaps(ProvenCpu *cpu)
 		ProvenRun run = cpu->runs.items[i];
 		ProvenRun *last = count ? &cpu->runs.items[count - 1] : NULL;
 
-		if (last)
-			last->end_ns = MIN(last->end_ns, MAX(last->start_ns, run.start_ns));
+		/* Only what changes is written; see spill.h. */
+		if (last && last->end_ns > MAX(last->start_ns, run.start_ns))
+			last->end_ns = MAX(last->start_ns, run.start_ns);
 		run.start_ns = MAX(run.start_ns, claimed_ns);
 		claimed_ns = MAX(claimed_ns, run.end_ns);
-		if (run.start_ns < run.end_ns)
-			cpu->runs.items[count++] = run;
+		if (run.start_ns >= run.end_ns)
+			continue;
+		if (count != i || run.start_ns != cpu->runs.items[i].start_ns)
+			cpu->runs.items[count] = run;
+		count++;
 	}
 	cpu->runs.count = count;
 }
@@ -53,9 +100,12 @@ static void drop_threads(const Timeline *timeline, ProvenCpu *cpu)
 	for (size_t i = 0; i < cpu->runs.count; i++) {
 		uint32_t task = cpu->runs.items[i].task;
 
-		if (task >= timeline->tasks.count ||
-		    timeline->tasks.items[task].thread == THREAD_NONE)
-			cpu->runs.items[kept++] = cpu->runs.items[i];
+		if (task < timeline->tasks.count &&
+		    timeline->tasks.items[task].thread != THREAD_NONE)
+			continue;
+		if (kept != i)
+			cpu->runs.items[kept] = cpu->runs.items[i];
+		kept++;
 	}
 	cpu->runs.count = kept;
 }
@@ -127,8 +177,7 @@ void cpu_users_index(Timeline *timeline)
 	for (size_t c = 0; c < timeline->proven_cpus.count; c++) {
 		ProvenCpu *cpu = &timeline->proven_cpus.items[c];
 
-		if (cpu->runs.count > 1)
-			qsort(cpu->runs.items, cpu->runs.count, sizeof(ProvenRun), compare_runs);
+		sort_runs(cpu);
 		part_overlaps(cpu);
 	}
 }
@@ -137,7 +186,7 @@ void cpu_users_index(Timeline *timeline)
 
 void cpu_parts_free(CpuParts *parts)
 {
-	free(parts->items);
+	vec_free(parts);
 	free(parts->slots);
 	*parts = (CpuParts){};
 }

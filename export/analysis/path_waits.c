@@ -12,21 +12,24 @@ typedef struct Charger {
 	const Timeline *timeline;
 	VEC(Sleeper) sleepers; /* the innermost last; each thread once */
 	bool *sleeps;	       /* Timeline::threads -> whether it is one of them */
-	Map index;	       /* (thread, interval) -> waits */
+	/*
+	 * Timeline::threads -> the thread's wait in `waits` that was charged last, or WAIT_NONE.
+	 * The path is walked back in time, so a thread's earlier waits follow, and none comes
+	 * again.
+	 */
+	uint32_t *last;
 	PathWaits waits;
 } Charger;
 
 static void charge(Charger *charger, uint32_t thread, uint32_t interval, uint64_t ns,
 		   uint64_t other_ns)
 {
-	uint64_t key = (uint64_t)thread << 32 | interval;
-	uint32_t number = map_get(&charger->index, key);
+	uint32_t number = charger->last[thread];
 
 	if (ns + other_ns == 0)
 		return;
-	if (number == MAP_NONE) {
-		number = charger->waits.count;
-		map_set(&charger->index, key, number);
+	if (number == WAIT_NONE || charger->waits.items[number].interval != interval) {
+		number = charger->last[thread] = charger->waits.count;
 		*vec_push(&charger->waits) = (PathWait){thread, interval, 0, 0};
 	}
 	charger->waits.items[number].ns += ns;
@@ -156,9 +159,12 @@ PathWaits path_waits_find(const Timeline *timeline)
 {
 	const Thread *track = &timeline->path.track;
 	Charger charger = {.timeline = timeline};
-	_cleanup_free_ bool *sleeps = xcalloc(timeline->threads.count + 1, sizeof(*sleeps));
+	size_t threads = timeline->threads.count;
+	_cleanup_free_ bool *sleeps = xcalloc(threads + 1, sizeof(*sleeps));
+	_cleanup_free_ uint32_t *last = xcalloc(threads + 1, sizeof(*last));
 
 	charger.sleeps = sleeps;
+	charger.last = memset(last, 0xff, threads * sizeof(*last));
 	for (size_t i = track->intervals.count; i-- > 0;) {
 		charge_interval(&charger, i);
 		drop_later(&charger, track->intervals.items[i].start_ns);
@@ -169,6 +175,5 @@ PathWaits path_waits_find(const Timeline *timeline)
 		}
 	}
 	vec_free(&charger.sleepers);
-	map_free(&charger.index);
 	return charger.waits;
 }

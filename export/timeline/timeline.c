@@ -92,6 +92,9 @@ void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_ru
 	Interval *wait = &thread->intervals.items[i];
 	uint64_t ns = interval_end(thread, i) - wait->start_ns;
 
+	/* What does not change is not written; see spill.h. */
+	if (wait->reason == reason && wait->rule == rule)
+		return;
 	thread->reason_ledger[wait->reason] -= ns;
 	thread->reason_ledger[reason] += ns;
 	wait->reason = reason;

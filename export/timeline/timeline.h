@@ -296,8 +296,10 @@ typedef struct TakenTime {
 	uint32_t interrupts_ns, stolen_ns; /* by interrupts; by the hypervisor */
 } TakenTime;
 
+typedef VEC(ProvenRun) ProvenRuns;
+
 typedef struct ProvenCpu {
-	VEC(ProvenRun) runs;  /* sorted; no two overlap */
+	ProvenRuns runs;      /* sorted; no two overlap */
 	VEC(TakenTime) taken; /* likewise; only where time was taken */
 } ProvenCpu;
 

@@ -10,12 +10,6 @@
 #include "timeline_builder_private.h"
 #include <linux/futex.h>
 
-/*
- * Beyond this many intervals an array grows by a quarter, which needs less memory and is still
- * O(n).
- */
-#define GROW_SLOWLY 4096
-
 #define TASK_DEAD 0x80
 
 Interval *chain_push(BuildThread *target, uint64_t ns, enum thread_state state)
@@ -24,17 +18,9 @@ Interval *chain_push(BuildThread *target, uint64_t ns, enum thread_state state)
 	size_t count = thread->intervals.count;
 	Interval *interval;
 
-	if (count == thread->intervals.capacity) {
-		size_t more = count < GROW_SLOWLY ? MAX(count, (size_t)4) : count / 4;
-
-		thread->intervals.capacity = count + more;
-		thread->intervals.items =
-			xrealloc(thread->intervals.items,
-				 thread->intervals.capacity * sizeof(*thread->intervals.items));
-	}
 	if (count)
 		ns = MAX(ns, thread->intervals.items[count - 1].start_ns);
-	interval = &thread->intervals.items[thread->intervals.count++];
+	interval = vec_push(&thread->intervals);
 	*interval = (Interval){
 		.start_ns = ns,
 		.user_stack = STACK_NONE,

@@ -162,6 +162,13 @@ static void resolve_gap(Decided *decided, uint64_t ns, bool only_switch_in)
 	push_unknown(decided, lost_ns, reason);
 }
 
+/* Writes only what changes: memory that is not written need not be saved again (spill.h). */
+static void put_interval(Interval *items, size_t i, const Interval *interval)
+{
+	if (memcmp(&items[i], interval, sizeof(*interval)) != 0)
+		items[i] = *interval;
+}
+
 static void resolve_marks(TimelineBuilder *builder, BuildThread *target)
 {
 	Decided decided = {builder, target->thread.intervals.items, 0};
@@ -174,7 +181,7 @@ static void resolve_marks(TimelineBuilder *builder, BuildThread *target)
 		else if (interval.flags & MARK_UNWOKEN)
 			resolve_unwoken(&decided, interval.start_ns);
 		else
-			decided.items[decided.count++] = interval;
+			put_interval(decided.items, decided.count++, &interval);
 	}
 	target->thread.intervals.count = decided.count;
 }
@@ -365,7 +372,7 @@ static void cut_chain(BuildThread *target, uint64_t chain_end_ns, bool alive)
 		    items[count - 1].state == STATE_UNKNOWN)
 			items[count - 1].flags |= interval.flags;
 		else
-			items[count++] = interval;
+			put_interval(items, count++, &interval);
 	}
 	thread->intervals.count = count;
 }
@@ -392,16 +399,6 @@ static void drop_orphan_ticks(TimelineBuilder *builder, Thread *thread)
 	thread->ticks.count = count;
 }
 
-static void shrink(Thread *thread)
-{
-	if (!thread->intervals.count || thread->intervals.count == thread->intervals.capacity)
-		return;
-	thread->intervals.capacity = thread->intervals.count;
-	thread->intervals.items =
-		xrealloc(thread->intervals.items,
-			 thread->intervals.capacity * sizeof(*thread->intervals.items));
-}
-
 bool resolve_target(TimelineBuilder *builder, BuildThread *target, uint64_t end_ns, bool gone)
 {
 	Timeline *timeline = builder->timeline;
@@ -420,7 +417,7 @@ bool resolve_target(TimelineBuilder *builder, BuildThread *target, uint64_t end_
 		return false;
 	account_outside(target, end_ns);
 	cut_chain(target, end_ns, alive);
-	shrink(thread);
+	vec_shrink(&thread->intervals);
 	drop_orphan_ticks(builder, thread);
 	return true;
 }

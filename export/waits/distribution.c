@@ -20,11 +20,56 @@ void distribution_free(Distribution *distribution)
 	*distribution = (Distribution){};
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+#define INSERTION_SORT_MAX 16
 
-	return (x > y) - (x < y);
+static void insertion_sort(uint64_t *items, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		uint64_t item = items[i];
+		size_t k = i;
+
+		for (; k > 0 && items[k - 1] > item; k--)
+			items[k] = items[k - 1];
+		items[k] = item;
+	}
+}
+
+/* Moves the items so that none before the returned index is larger than one behind it. */
+static size_t partition(uint64_t *items, size_t count)
+{
+	uint64_t pivot = items[hash_mix(count, items[0]) % (count - 1)];
+	size_t i = 0, k = count - 1;
+
+	for (;; i++, k--) {
+		while (items[i] < pivot)
+			i++;
+		while (items[k] > pivot)
+			k--;
+		if (i >= k)
+			return k + 1;
+		uint64_t swap = items[i];
+
+		items[i] = items[k];
+		items[k] = swap;
+	}
+}
+
+/* Sorts in place, unlike qsort(3): there may be tens of millions. */
+static void sort_ns(uint64_t *items, size_t count)
+{
+	while (count > INSERTION_SORT_MAX) {
+		size_t at = partition(items, count);
+
+		if (at < count - at) {
+			sort_ns(items, at);
+			items += at;
+			count -= at;
+		} else {
+			sort_ns(items + at, count - at);
+			count = at;
+		}
+	}
+	insertion_sort(items, count);
 }
 
 uint64_t distribution_at(Distribution *distribution, double part)
@@ -34,7 +79,7 @@ uint64_t distribution_at(Distribution *distribution, double part)
 	if (count == 0)
 		return 0;
 	if (!distribution->sorted)
-		qsort(distribution->ns.items, count, sizeof(uint64_t), compare_ns);
+		sort_ns(distribution->ns.items, count);
 	distribution->sorted = true;
 	at = (size_t)(part * count);
 	/* The index of the first duration that has `part` of them at or below it. */

@@ -67,6 +67,13 @@ void log_about(const char *subject)
 	log_subject = subject;
 }
 
+static void (*clear_line)(void);
+
+void log_before_message(void (*clear)(void))
+{
+	clear_line = clear;
+}
+
 static void log_line(const char *prefix, const char *fmt, va_list args)
 {
 	char *text;
@@ -74,6 +81,8 @@ static void log_line(const char *prefix, const char *fmt, va_list args)
 	if (vasprintf(&text, fmt, args) < 0)
 		return;
 	mask_controls(text);
+	if (clear_line)
+		clear_line();
 	fflush(stdout);
 	flockfile(stderr);
 	fputs("wallprof: ", stderr);
@@ -171,12 +180,17 @@ void util_set_memory_failure_status(int status)
 	memory_failure_status = status;
 }
 
+void util_exit_failed(void)
+{
+	exit(memory_failure_status);
+}
+
 static void *check_memory(void *p, size_t size)
 {
 	if (p || size == 0)
 		return p;
 	log_error("getting %zu bytes of memory failed: %s", size, error_text(-ENOMEM));
-	exit(memory_failure_status);
+	util_exit_failed();
 }
 
 void *xmalloc(size_t size)
@@ -192,6 +206,27 @@ void *xcalloc(size_t count, size_t size)
 void *xrealloc(void *p, size_t size)
 {
 	return check_memory(realloc(p, size), size);
+}
+
+static const VecMemory *vec_memory;
+
+void util_set_vec_memory(const VecMemory *memory)
+{
+	vec_memory = memory;
+}
+
+void *util_resize_items(void *items, size_t old_size, size_t new_size)
+{
+	return vec_memory ? vec_memory->resize(items, old_size, new_size)
+			  : xrealloc(items, new_size);
+}
+
+void util_free_items(void *items, size_t size)
+{
+	if (vec_memory)
+		vec_memory->free(items, size);
+	else
+		free(items);
 }
 
 void touch_memory(void *p, size_t size)

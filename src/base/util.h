@@ -33,6 +33,9 @@ extern enum log_level log_level;
  */
 void log_about(const char *subject);
 
+/* Calls this before a message is printed, so that a line without an end can be removed. */
+void log_before_message(void (*clear)(void));
+
 /* It is always printed. */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* They are printed unless -q is given. */
@@ -78,6 +81,8 @@ const char *remedy_other_place(int error);
 
 /* The exit status then; 125 until it is set. */
 void util_set_memory_failure_status(int status);
+/* Ends the program with that status. */
+void util_exit_failed(void) __attribute__((noreturn));
 
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
@@ -144,19 +149,52 @@ int open_null(void);
 int write_all(int fd, const void *data, size_t size);
 
 /*
+ * Where the memory of arrays comes from. resize: changes the size in bytes, NULL if it was 0, and
+ * returns the new address; it must not return without memory.
+ */
+typedef struct VecMemory {
+	void *(*resize)(void *items, size_t old_size, size_t new_size);
+	void (*free)(void *items, size_t size);
+} VecMemory;
+
+/* NULL, as at first: it comes from realloc(). */
+void util_set_vec_memory(const VecMemory *memory);
+void *util_resize_items(void *items, size_t old_size, size_t new_size);
+void util_free_items(void *items, size_t size);
+
+/* A larger array, in bytes, grows by a quarter. */
+#define VEC_GROWS_SLOWLY (128u << 10)
+/*
  * It is a growing array of T:  VEC(struct foo) foos = {};  *vec_push(&foos) = (struct foo){…};
- * foos.items[i], foos.count; vec_free(&foos).
+ * foos.items[i], foos.count; vec_free(&foos). free() must
+ * not get its memory.
  */
 #define VEC(T)                                                                                     \
 	struct {                                                                                   \
 		T *items;                                                                          \
 		size_t count, capacity;                                                            \
 	}
+/*
+ * Returns the next capacity of an array. A large one grows by a quarter, which needs less memory
+ * and is still O(n).
+ */
+static inline size_t vec_more(size_t capacity, size_t item_size)
+{
+	if (capacity == 0)
+		return 8;
+	return capacity * item_size < VEC_GROWS_SLOWLY ? capacity * 2 : capacity + capacity / 4;
+}
+#define vec_resize_(v, wanted)                                                                     \
+	({                                                                                         \
+		size_t before_ = (v)->capacity;                                                    \
+		(v)->capacity = (wanted);                                                          \
+		(v)->items = util_resize_items((v)->items, before_ * sizeof(*(v)->items),          \
+					       (v)->capacity * sizeof(*(v)->items));               \
+	})
 #define vec_push(v)                                                                                \
 	({                                                                                         \
 		if ((v)->count == (v)->capacity) {                                                 \
-			(v)->capacity = (v)->capacity ? (v)->capacity * 2 : 8;                     \
-			(v)->items = xrealloc((v)->items, (v)->capacity * sizeof(*(v)->items));    \
+			vec_resize_(v, vec_more((v)->capacity, sizeof(*(v)->items)));              \
 		}                                                                                  \
 		&(v)->items[(v)->count++];                                                         \
 	})
@@ -164,8 +202,8 @@ int write_all(int fd, const void *data, size_t size);
 #define vec_reserve(v, wanted)                                                                     \
 	({                                                                                         \
 		if ((v)->capacity < (wanted)) {                                                    \
-			(v)->capacity = MAX((size_t)(wanted), (v)->capacity * 2);                  \
-			(v)->items = xrealloc((v)->items, (v)->capacity * sizeof(*(v)->items));    \
+			vec_resize_(v, MAX((size_t)(wanted),                                       \
+					   vec_more((v)->capacity, sizeof(*(v)->items))));         \
 		}                                                                                  \
 	})
 /* Appends `n` items. */
@@ -178,9 +216,15 @@ int write_all(int fd, const void *data, size_t size);
 	})
 #define vec_free(v)                                                                                \
 	({                                                                                         \
-		free((v)->items);                                                                  \
+		util_free_items((v)->items, (v)->capacity * sizeof(*(v)->items));                  \
 		(v)->items = NULL;                                                                 \
 		(v)->count = (v)->capacity = 0;                                                    \
+	})
+/* Frees the room behind the last item. */
+#define vec_shrink(v)                                                                              \
+	({                                                                                         \
+		if ((v)->count > 0 && (v)->count < (v)->capacity)                                  \
+			vec_resize_(v, (v)->count);                                                \
 	})
 /*
  * Returns the number of leading items, of `n` sorted ones, for which the condition holds; it is

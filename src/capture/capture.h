@@ -88,6 +88,15 @@ typedef struct CaptureReader CaptureReader;
  */
 int capture_reader_open(const char *path, CaptureReader **ret_reader, const char **reterr_message);
 
+/* Returns which share of the file was read, 0 to 1. */
+double capture_reader_share(const CaptureReader *reader);
+
+/*
+ * Returns the size of all records in bytes, without decompressing them: frames say it. What comes
+ * after damage is not counted.
+ */
+uint64_t capture_reader_content(const CaptureReader *reader);
+
 /* Continues at the start of the file. */
 int capture_reader_rewind(CaptureReader *reader);
 

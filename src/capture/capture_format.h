@@ -33,6 +33,9 @@ enum capture_verdict {
 /* record->len has been checked: at least a header, a multiple of 8, all in memory. */
 enum capture_verdict capture_check(const struct record *record);
 
+/* See capture_reader_content(); fd: the capture, whose position is not changed. */
+uint64_t capture_content_size(int fd);
+
 /* Sorts the events of a capture by time: capture_sort.c. */
 typedef struct CaptureSorter CaptureSorter;
 

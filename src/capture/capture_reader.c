@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -234,6 +235,21 @@ int capture_reader_open(const char *path, CaptureReader **ret_reader, const char
 	}
 	*ret_reader = reader;
 	return 0;
+}
+
+double capture_reader_share(const CaptureReader *reader)
+{
+	struct stat st;
+	off_t at = lseek(reader->fd, 0, SEEK_CUR);
+
+	if (at <= 0 || fstat(reader->fd, &st) || st.st_size <= 0)
+		return 0;
+	return MIN((double)at / st.st_size, 1.0);
+}
+
+uint64_t capture_reader_content(const CaptureReader *reader)
+{
+	return capture_content_size(reader->fd);
 }
 
 int capture_reader_rewind(CaptureReader *reader)

@@ -51,10 +51,8 @@ struct CaptureSorter {
 
 static void reserve(Entries *entries, size_t count)
 {
-	if (entries->capacity >= count)
-		return;
-	entries->capacity = count + count / 2;
-	entries->items = xrealloc(entries->items, entries->capacity * sizeof(*entries->items));
+	if (entries->capacity < count)
+		vec_reserve(entries, count + count / 2);
 }
 
 static void insertion_sort(Entry *items, size_t count)

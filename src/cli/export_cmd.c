@@ -6,11 +6,14 @@
 #include "capture_format.h"
 #include "chrome.h"
 #include "commands.h"
+#include "export_temp.h"
 #include "firefox.h"
 #include "output.h"
+#include "progress.h"
 #include "report.h"
 #include "signals.h"
 #include "sources.h"
+#include "spill.h"
 #include "symbols.h"
 #include "timeline_builder.h"
 #include "util.h"
@@ -51,6 +54,9 @@ enum file_kind export_cmd_file_kind(const char *path)
 	return is_profile(&head, path) ? FILE_KIND_PROFILE : FILE_KIND_OTHER;
 }
 
+/* The progress is looked at after so many records. */
+#define RECORDS_PER_SHARE 65536
+
 static int read_all(CaptureReader *reader, const LoadOptions *options, Loaded *loaded,
 		    bool *ret_has_symbols)
 {
@@ -62,18 +68,23 @@ static int read_all(CaptureReader *reader, const LoadOptions *options, Loaded *l
 		.threads = options->threads,
 	};
 	const struct record *record;
+	uint64_t count = 0;
 	int got;
 
 	*ret_has_symbols = false;
 	timeline_builder_filter(builder, &filter);
 	loaded->frames = frames_new();
+	progress_begin("reading the capture");
 	while ((got = capture_read_sorted(reader, &record)) > 0) {
+		if (++count % RECORDS_PER_SHARE == 0)
+			progress_share(capture_reader_share(reader));
 		if (record->kind == REC_END && record->flags & END_SYMBOLS)
 			*ret_has_symbols = true;
 		timeline_builder_add(builder, record);
 		if (!options->no_source || record->kind != REC_SOURCE)
 			frames_add(loaded->frames, record);
 	}
+	progress_begin("making the timeline");
 	loaded->timeline = timeline_builder_finish(builder);
 	return got;
 }
@@ -120,7 +131,12 @@ static int resolve_late(CaptureReader *reader, const LoadOptions *options, const
 
 	if (error)
 		return error;
+	progress_begin("looking up names");
+	/* Its child processes have arrays of their own. */
+	spill_pause();
 	error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
+	spill_resume();
+	progress_end();
 	if (error)
 		return error;
 	symbols_warn_kernel(&summary);
@@ -165,18 +181,22 @@ static int check_found(const Timeline *timeline, const LoadOptions *options,
 
 static int analyse(Loaded *loaded, pid_t critical_tid)
 {
-	int error = analysis_run(loaded->timeline, loaded->frames, critical_tid);
+	int error;
 
+	progress_begin("analysing");
+	error = analysis_run(loaded->timeline, loaded->frames, critical_tid);
+	progress_end();
 	if (error == -ESRCH)
 		log_error("no such thread in this recording: %d", critical_tid);
 	return error;
 }
 
-int export_cmd_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
-		    Loaded *ret_loaded)
+int export_cmd_load(const char *capture_path, const char *output_path, const LoadOptions *options,
+		    const Invoker *invoker, Loaded *ret_loaded)
 {
-	_cleanup_(capture_reader_freep) CaptureReader *reader = NULL;
+	/* The reader is freed first: the temporary file goes with the timeline. */
 	_cleanup_(export_cmd_unload) Loaded loaded = {};
+	_cleanup_(capture_reader_freep) CaptureReader *reader = NULL;
 	const char *message = NULL;
 	bool has_symbols;
 	int error = capture_reader_open(capture_path, &reader, &message);
@@ -186,7 +206,10 @@ int export_cmd_load(const char *capture_path, const LoadOptions *options, const 
 			  message ? message : error_text(error));
 		return error;
 	}
+	export_temp_begin(capture_path, output_path, reader);
+	loaded.has_temp = true;
 	error = read_all(reader, options, &loaded, &has_symbols);
+	progress_end();
 	if (!error) {
 		report_damage(capture_path, reader);
 		error = has_symbols ? 0 : resolve_late(reader, options, invoker, &loaded);
@@ -212,6 +235,8 @@ void export_cmd_unload(Loaded *loaded)
 		timeline_free(loaded->timeline);
 	if (loaded->frames)
 		frames_free(loaded->frames);
+	if (loaded->has_temp)
+		export_temp_end();
 	*loaded = (Loaded){};
 }
 
@@ -251,12 +276,14 @@ static int write_file(const char *path, bool keep_old, Write write, const Loaded
 	else if (keep_old)
 		output_keep_old(output);
 	signals_unfinished(output_temp_path(output));
+	progress_begin("writing");
 	error = write(output, loaded, options);
 	*ret_bytes = output_size(output);
 	if (error)
 		output_discard(output);
 	else
 		error = output_close(output);
+	progress_end();
 	signals_release();
 	if (error)
 		log_error("writing %s failed: %s; %s", path ? path : "to stdout", error_text(error),

@@ -195,13 +195,12 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 			  bool of_recording)
 {
 	_cleanup_(export_cmd_unload) Loaded loaded = {};
-	int error = export_cmd_load(capture, &options->load, invoker, &loaded);
+	const char *output = options_to_stdout(options) ? NULL : options->output;
+	int error = export_cmd_load(capture, output, &options->load, invoker, &loaded);
 
 	if (error)
 		return error;
-	error = export_cmd_write(&loaded, &options->export, capture,
-				 options_to_stdout(options) ? NULL : options->output, of_recording,
-				 invoker);
+	error = export_cmd_write(&loaded, &options->export, capture, output, of_recording, invoker);
 	if (error)
 		return error;
 	error = options->export.json_summary

@@ -86,11 +86,9 @@ static size_t keep_names(ElfSymbols *symbols, const Elf_Data *strings)
 {
 	size_t base = symbols->names.count;
 
-	symbols->names.count += strings->d_size + 1;
-	symbols->names.capacity = symbols->names.count;
-	symbols->names.items = xrealloc(symbols->names.items, symbols->names.capacity);
-	memcpy(symbols->names.items + base, strings->d_buf, strings->d_size);
-	symbols->names.items[base + strings->d_size] = '\0';
+	vec_reserve(&symbols->names, base + strings->d_size + 1);
+	vec_append(&symbols->names, strings->d_buf, strings->d_size);
+	*vec_push(&symbols->names) = '\0';
 	return base;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define LINE_SIZE 4096
+#define CGROUPS	  "/sys/fs/cgroup"
 
 /* Opens a folder by its path, or below the usual mount points of cgroups. */
 static int open_folder(const char *path)
@@ -118,4 +119,68 @@ int cgroup_find(const char *path, Cgroup *ret_cgroup)
 		  "and /proc/self/cgroup",
 		  path);
 	return -ENODEV;
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* "max" is no number, and no limit. */
+static uint64_t read_number(const char *path)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	char text[64];
+	uint64_t number;
+
+	if (!file || !fgets(text, sizeof(text), file))
+		return UINT64_MAX;
+	text[strcspn(text, "\n")] = '\0';
+	return parse_u64(text, &number) ? UINT64_MAX : number;
+}
+
+/* Returns the smallest limit of the cgroup and those above it. */
+static uint64_t limit_of_cgroup(const char *root, const char *file, char *cgroup)
+{
+	uint64_t limit = UINT64_MAX;
+	char *slash;
+
+	do {
+		_cleanup_free_ char *path = xasprintf("%s%s/%s", root, cgroup, file);
+		uint64_t here = read_number(path);
+
+		limit = MIN(limit, here);
+		slash = strrchr(cgroup, '/');
+		if (slash)
+			*slash = '\0';
+	} while (slash);
+	return limit;
+}
+
+/* A line of /proc/self/cgroup is "0::/path" (version 2), or "4:memory:/path". */
+static uint64_t limit_of_line(char *line)
+{
+	char *controllers = strchr(line, ':');
+	char *cgroup = controllers ? strchr(controllers + 1, ':') : NULL;
+
+	if (!cgroup)
+		return UINT64_MAX;
+	*cgroup++ = '\0';
+	cgroup[strcspn(cgroup, "\n")] = '\0';
+	if (!strcmp(controllers + 1, "memory"))
+		return limit_of_cgroup(CGROUPS "/memory", "memory.limit_in_bytes", cgroup);
+	return controllers[1] ? UINT64_MAX : limit_of_cgroup(CGROUPS, "memory.max", cgroup);
+}
+
+uint64_t cgroup_memory_limit(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/cgroup", "re");
+	uint64_t limit = UINT64_MAX;
+	char *line = NULL;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0) {
+		uint64_t of_line = limit_of_line(line);
+
+		limit = MIN(limit, of_line);
+	}
+	free(line);
+	return limit;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cgroup.h - how the kernel identifies a cgroup (cgroups(7)).
+ * cgroup.h - how the kernel identifies a cgroup, and what it limits (cgroups(7)).
  */
 #ifndef WALLPROF_CGROUP_H
 #define WALLPROF_CGROUP_H
@@ -17,5 +17,11 @@ typedef struct Cgroup {
  * of the one that systemd keeps). Returns 0 or a negative errno after reporting the error.
  */
 int cgroup_find(const char *path, Cgroup *ret_cgroup);
+
+/*
+ * Returns the smallest limit on memory of this process's cgroups and those above them, in bytes;
+ * UINT64_MAX if there is none, or none can be read.
+ */
+uint64_t cgroup_memory_limit(void);
 
 #endif

@@ -253,9 +253,9 @@ static void sort(UnwindFdes *fdes)
 	sorted = xmalloc(count * sizeof(*sorted));
 	for (size_t i = 0; i < count; i++)
 		sorted[i] = fdes->list.items[(uint32_t)keys.items[i]];
-	free(fdes->list.items);
+	vec_free(&fdes->list);
 	fdes->list.items = sorted;
-	fdes->list.capacity = count;
+	fdes->list.count = fdes->list.capacity = count;
 	vec_free(&keys);
 	vec_free(&other);
 }

@@ -231,8 +231,7 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 	vec_free(&builder.gaps.functions);
 	unwind_sections_free(sections);
 	unwind_rule_index_free(&builder.index);
-	table.rows.items = xrealloc(table.rows.items, table.rows.count * sizeof(*table.rows.items));
-	table.rows.capacity = table.rows.count;
+	vec_shrink(&table.rows);
 	if (!has_cfi && !has_callers(&table.rules)) {
 		unwind_table_free(&table);
 		return -ENODATA;

@@ -124,6 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CaptureReader *reader;
 
 	if (capture_reader_open(path, &reader, &message) == 0) {
+		capture_reader_content(reader);
 		read_both(reader);
 		capture_reader_free(reader);
 	} else {
