@@ -239,8 +239,9 @@ struct cpu_account {
 	u8 softirq_own; /* 1: the current task's own system call raised it */
 	u8 ring_group;	/* the CPU's rings, set by the recorder: an index below RING_GROUPS_MAX */
 	u8 reserved[5];
-	u64 rq;		   /* address of its run queue, 0 = not known yet; irq_context.bpf.h */
-	u64 phase_ns;	   /* when the last phase ended */
+	u64 rq;	      /* address of its run queue, 0 = not known yet; irq_context.bpf.h */
+	u64 dirtied;  /* the file of the last page that a target made dirty here; writeback.bpf.c */
+	u64 phase_ns; /* when the last phase ended */
 	u32 phase_program; /* enum cost_program */
 	u32 phase_reserved;
 	u64 phases[COST_PROGRAMS][COST_PHASES][2]; /* runs and nanoseconds */

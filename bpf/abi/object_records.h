@@ -20,6 +20,7 @@ enum inode_flags {
 	INODE_NO_PATH = 1 << 3,	  /* text is the kernel's name for it: "[eventfd]" */
 	INODE_FUSE = 1 << 4,	  /* a FUSE server provides its file system */
 	INODE_NETWORK = 1 << 5,	  /* its file system is on the network, or on the host */
+	INODE_KERNEL = 1 << 6,	  /* sent only because a kernel thread has made a request for it */
 };
 
 struct rec_inode {

@@ -104,6 +104,17 @@ static __always_inline bool is_memory(struct inode *inode)
 	return magic == TMPFS_MAGIC || magic == HUGETLBFS_MAGIC;
 }
 
+/*
+ * Flags for the name of a file that the current task has a request for. What a kernel thread writes
+ * may be of any program.
+ */
+static __always_inline u32 name_flags(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return task->flags & PF_KTHREAD ? INODE_KERNEL : 0;
+}
+
 static __always_inline bool find_by_page(struct rec_request *record, struct bio *bio)
 {
 	struct bio_vec *vector = BPF_CORE_READ(bio, bi_io_vec) + BPF_CORE_READ(bio, bi_iter.bi_idx);
@@ -133,7 +144,7 @@ static __always_inline bool find_by_page(struct rec_request *record, struct bio 
 	record->offset =
 		(BPF_CORE_READ(folio, index) + (page - first) / bpf_core_type_size(struct page))
 		<< PAGE_SHIFT;
-	inode_emit((u64)inode);
+	inode_emit((u64)inode, name_flags());
 	return true;
 }
 
@@ -147,7 +158,7 @@ static __always_inline bool find_by_file(struct rec_request *record, struct bio 
 		return false;
 	set_inode(record, inode);
 	if (!(record->h.flags & REQUEST_METADATA))
-		inode_emit_file((u64)file);
+		inode_emit_file_as((u64)file, name_flags());
 	return true;
 }
 

@@ -105,7 +105,7 @@ static __always_inline u8 server_flag(struct inode *inode)
 }
 
 static __always_inline int emit_inode_names(struct stack_slot *slot, struct inode *inode,
-					    u64 dentry, u64 mount)
+					    u64 dentry, u64 mount, u32 flags)
 {
 	struct rec_inode *record = inode_of(slot);
 	struct path_walk *path = path_of(slot);
@@ -114,7 +114,7 @@ static __always_inline int emit_inode_names(struct stack_slot *slot, struct inod
 	path->dentry = dentry;
 	path->mount = mount;
 	path->size = 0;
-	record_init(&record->h, REC_INODE, server_flag(inode), 0, bpf_ktime_get_ns());
+	record_init(&record->h, REC_INODE, server_flag(inode) | flags, 0, bpf_ktime_get_ns());
 	if (BPF_CORE_READ(inode, i_nlink) == 0)
 		record->h.flags |= INODE_DELETED;
 	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
@@ -133,40 +133,48 @@ static __always_inline int emit_inode_names(struct stack_slot *slot, struct inod
 }
 
 /*
- * Sends the inode's path unless it was sent lately. In name_sent, an even mark stands for a path
- * without mounts.
+ * Marks of one file differ in these bits. fd_name_mark() sets the first, which is clear in a mark
+ * of a path without mounts. The second is inverted in a mark of INODE_KERNEL.
  */
-static __always_inline void emit_inode_once(struct inode *inode, u64 dentry, u64 mount)
+#define MARK_MOUNTS 1
+#define MARK_KERNEL 2
+
+/* Sends the inode's path unless it was sent lately. */
+static __always_inline void emit_inode_once(struct inode *inode, u64 dentry, u64 mount, u32 flags)
 {
 	u64 mark = fd_name_mark((u64)inode, dentry), *sent = sent_slot(mark);
+	/* What the name needs beyond one that was sent for the kernel, without mounts. */
+	u64 wanted = (mount ? MARK_MOUNTS : 0) | (flags ^ INODE_KERNEL) / INODE_KERNEL * MARK_KERNEL;
+	u64 differ = *sent ^ mark;
 	struct stack_slot *slot;
 
 	/*
-	 * A path that was sent without mounts is sent again with them, but not the other way round.
+	 * A path that was sent without mounts is sent again with them, but not the other way round;
+	 * the same holds for what was sent for the kernel and is now a target's.
 	 */
-	if (*sent == mark || (!mount && *sent == (mark & ~1ULL)))
+	if (differ <= (MARK_MOUNTS | MARK_KERNEL) && !(differ & wanted))
 		return;
 	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
-	if (!emit_inode_names(slot, inode, dentry, mount))
-		*sent = mount ? mark : mark & ~1ULL;
+	if (!emit_inode_names(slot, inode, dentry, mount, flags))
+		*sent = mark ^ MARK_MOUNTS ^ MARK_KERNEL ^ wanted;
 	slot_release(slot);
 }
 
-__noinline int inode_emit_file(u64 address)
+__noinline int inode_emit_file_as(u64 address, u32 flags)
 {
 	struct path *path = (struct path *)fd_path(address);
 	struct vfsmount *mount = BPF_CORE_READ(path, mnt);
 	struct file *file = (struct file *)fd_real_file(address);
 
 	emit_inode_once(BPF_CORE_READ(file, f_inode), (u64)BPF_CORE_READ(path, dentry),
-			mount ? (u64)mount - bpf_core_field_offset(struct mount, mnt) : 0);
+			mount ? (u64)mount - bpf_core_field_offset(struct mount, mnt) : 0, flags);
 	return 0;
 }
 
 /* Any of several names will do. The offset of d_alias in a dentry changed in 7.2. */
-__noinline int inode_emit(u64 address)
+__noinline int inode_emit(u64 address, u32 flags)
 {
 	struct inode *inode = (struct inode *)address;
 	u64 alias = (u64)BPF_CORE_READ(inode, i_dentry.first);
@@ -178,7 +186,7 @@ __noinline int inode_emit(u64 address)
 		alias -= bpf_core_field_offset(new->d_alias);
 	else
 		alias -= bpf_core_field_offset(struct dentry, d_u.d_alias);
-	emit_inode_once(inode, alias, 0);
+	emit_inode_once(inode, alias, 0, flags);
 	return 0;
 }
 

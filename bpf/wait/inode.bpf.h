@@ -8,11 +8,20 @@
 #include "fd.bpf.h"
 #include "user_stack.bpf.h"
 
-/* Sends REC_INODE of an open file (struct file *), unless it was sent lately. */
-extern int inode_emit_file(u64 file);
+/*
+ * Sends REC_INODE of an open file (struct file *), unless it was sent lately. `flags` is
+ * INODE_KERNEL or 0; what was sent with INODE_KERNEL is sent again without it.
+ */
+extern int inode_emit_file_as(u64 file, u32 flags);
 
 /* The same for an inode (struct inode *), up to the root of its file system, if it has a name. */
-extern int inode_emit(u64 inode);
+extern int inode_emit(u64 inode, u32 flags);
+
+/* Sends the name of a file that a target uses. */
+static __always_inline void inode_emit_file(u64 file)
+{
+	inode_emit_file_as(file, 0);
+}
 
 /* The slot that holds the mark of what was sent; see name_sent. */
 static __always_inline u64 *sent_slot(u64 mark)

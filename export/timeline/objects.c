@@ -251,6 +251,17 @@ void objects_add_inode(Objects *objects, const struct rec_inode *record)
 	object->flags = record->h.flags;
 }
 
+void objects_name_by_device(Objects *objects, uint32_t place)
+{
+	Object *object = &objects->list.items[place];
+
+	if (object->flags) /* it has a path */
+		return;
+	free(object->name);
+	object->name = xasprintf("unnamed files of device %u:%u", DEVICE_MAJOR(object->device),
+				 DEVICE_MINOR(object->device));
+}
+
 static bool has_address(const struct record *record)
 {
 	const struct rec_socket *socket = (const struct rec_socket *)record;

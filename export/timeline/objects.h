@@ -61,6 +61,9 @@ void objects_add_socket(Objects *objects, const struct rec_socket *record);
 void objects_add_watch(Objects *objects, const struct rec_watch *record);
 void objects_add_futex(Objects *objects, const struct rec_futex *record);
 
+/* Gives a file whose path is not known a name that all such files of its device share. */
+void objects_name_by_device(Objects *objects, uint32_t place);
+
 /*
  * Returns the index of an object; adds it if it is new. OBJECT_NONE for inode 0. OBJECT_FILE:
  * anything with an inode, whose kind may be known by another record.

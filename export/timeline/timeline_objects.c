@@ -319,6 +319,24 @@ static void add_credentials(const Map *process_of_tgid, const struct rec_socket 
 		add_user(users, process);
 }
 
+/*
+ * Files whose names the recorder withheld (src/recorder/file_names.h) are shown as one for each
+ * device.
+ */
+static void name_withheld(Timeline *timeline)
+{
+	const char *recorded = timeline_meta(timeline, "file-names");
+
+	if (!recorded || !strcmp(recorded, "all"))
+		return;
+	for (size_t i = 0; i < timeline->requests.list.count; i++) {
+		const Request *request = &timeline->requests.list.items[i];
+
+		if (request->file != OBJECT_NONE && !(request->flags & REQUEST_TARGET))
+			objects_name_by_device(&timeline->objects, request->file);
+	}
+}
+
 void objects_name_users(Timeline *timeline)
 {
 	Users *users = find_users(timeline);
@@ -327,6 +345,7 @@ void objects_name_users(Timeline *timeline)
 
 	for (size_t i = 0; i < timeline->processes.count; i++)
 		map_set(&process_of_tgid, timeline->processes.items[i].tgid, i);
+	name_withheld(timeline);
 	for (size_t i = 0; i < timeline->objects.list.count; i++) {
 		const struct rec_socket *socket = socket_of(timeline, i);
 		Object *object = &timeline->objects.list.items[i];

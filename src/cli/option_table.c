@@ -577,6 +577,8 @@ const OptionInfo option_table[] = {
 	 set_no_source, 0},
 	{"no-args", 0, NULL, RECORDING, "do not record the argument lists of processes",
 	 FLAG(record.no_args)},
+	{"all-files", 0, NULL, RECORDING, "record the names of other programs' files, too",
+	 FLAG(record.all_files)},
 	{"cpu-graph", 0, NULL, EXPORTING, "show CPU use instead of thread states",
 	 FLAG(export.cpu_graph)},
 	{"cost", 0, NULL, RECORDING, "print the cost of recording", FLAG(record.cost)},

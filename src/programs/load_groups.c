@@ -161,6 +161,7 @@ static bool is_loaded(const struct bpf_program *program, const ProgramsOptions *
 	return info->group == group && has_hook(info, kernel) &&
 	       (!info->for_args || options->args) && (!info->for_running || options->running) &&
 	       (!info->for_cgroups || options->scope.cgroup.id) &&
+	       (!info->for_names || !options->all_files) &&
 	       (!info->for_faults || fault_hooks_use(faults, info));
 }
 

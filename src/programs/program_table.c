@@ -56,6 +56,8 @@ static const ProgramInfo programs[] = {
 		    "(issued while the program was busy)"),
 	ROW("on_request_completed", "tp_btf/block_rq_complete", "block I/O", OPTIONAL, TICK,
 	    .lost_kind = REC_REQUEST),
+	ROW("on_folio_dirtied", "tp_btf/writeback_dirty_folio", "names of files written later",
+	    DISPENSABLE, TICK, .for_names = true),
 	/* bpf/probes/io_uring.bpf.c */
 	ROW("on_ring_work", "tp_btf/io_uring_queue_async_work", "block I/O of io_uring workers",
 	    DISPENSABLE, SWITCH),

@@ -43,6 +43,7 @@ typedef struct ProgramInfo {
 	bool for_args;	  /* loaded only if argument lists are recorded */
 	bool for_running; /* loaded only if processes are recorded that run already */
 	bool for_cgroups; /* loaded only if a cgroup is recorded */
+	bool for_names;	  /* loaded only if names of files may be withheld */
 	bool for_faults;  /* loaded depending on the source of page faults: */
 	enum fault_use fentry, events;
 	/* If the kernel misses a run: the kind of the lost record, or REC_NONE, and */

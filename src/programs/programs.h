@@ -34,6 +34,7 @@ typedef struct ProgramsOptions {
 	bool best_fault_source;	     /* choose faults.source: the best that this kernel allows */
 	bool args;		     /* record argument lists at execs */
 	bool running;		     /* processes are recorded that run before they are marked */
+	bool all_files;		     /* no name of a file is withheld: file_names.h */
 	bool cost;		     /* count the programs' run time */
 	/*
 	 * Running programs must not be disturbed: loading and unloading use one CPU at a time, and

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "metadata.h"
+#include "file_names.h"
 #include "records.h"
 #include "util.h"
 #include <dirent.h>
@@ -162,6 +163,8 @@ int metadata_write(const MetadataInput *input, RecordSink sink, void *user)
 	put(&meta, "waking-context", "%s", input->waking_context);
 	put(&meta, "recording-cost", "by run");
 	put(&meta, "strangers", options->whole_system ? "all" : "while targets wait");
+	put(&meta, "file-names", "%s",
+	    file_names_are_withheld(options) ? "files that targets use" : "all");
 	if (!options->no_args)
 		put(&meta, "args", "at exec and attach");
 	put(&meta, "own-code", "%s", input->own_code);

@@ -39,6 +39,7 @@ typedef struct RecordOptions {
 	bool no_debuginfod;
 	bool no_source;
 	bool no_args; /* argument lists are not recorded */
+	bool all_files; /* also the names of files that only kernel threads have requests for */
 	bool cost;    /* measure and print the cost of recording */
 } RecordOptions;
 

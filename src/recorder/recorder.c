@@ -623,6 +623,7 @@ static void tear_down(Recording *recording)
 	online_cpus_close(recording->online_cpus);
 	idle_cpus_close(recording->idle_cpus);
 	loss_meter_free(recording->losses);
+	file_names_free(&recording->file_names);
 	closep(&recording->epoll_fd);
 	closep(&recording->signal_fd);
 	closep(&recording->timer_fd);

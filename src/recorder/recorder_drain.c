@@ -73,9 +73,23 @@ static void on_leader(Recording *recording, const struct rec_task *task)
 	unwinder_on_record(recording->unwinder, &leader.h);
 }
 
+/* A record without the name is still written, because what was sent and received is compared. */
+static int write_file_name(Recording *recording, const struct rec_inode *record)
+{
+	struct rec_inode nameless = *record;
+
+	if (file_names_add(&recording->file_names, record))
+		return recording_write(recording, &record->h);
+	nameless.h.len = sizeof(nameless);
+	nameless.h.flags = INODE_KERNEL;
+	nameless.size = 0;
+	return recording_write(recording, &nameless.h);
+}
+
 /*
- * Drains do not parse records, with three exceptions: the side-band must know whose mappings are
- * needed, the unwinder follows births and exits, and argument lists are compared with later ones.
+ * Drains do not parse records, with four exceptions: the side-band must know whose mappings are
+ * needed, the unwinder follows births and exits, argument lists are compared with later ones, and
+ * names of files may be withheld.
  * Copies of stacks go only to the unwinder.
  */
 static int on_bpf_record(void *user, const struct record *record)
@@ -94,6 +108,8 @@ static int on_bpf_record(void *user, const struct record *record)
 		on_leader(recording, (const struct rec_task *)record);
 	if (record->kind == REC_STACK_COPY)
 		return 0;
+	if (record->kind == REC_INODE && file_names_are_withheld(recording->options))
+		return write_file_name(recording, (const struct rec_inode *)record);
 	return recording_write(recording, record);
 }
 

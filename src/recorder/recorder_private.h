@@ -15,6 +15,7 @@
 #include "atomic_file.h"
 #include "capture.h"
 #include "cpus.h"
+#include "file_names.h"
 #include "flight_recorder.h"
 #include "launch.h"
 #include "loss.h"
@@ -48,6 +49,7 @@ typedef struct Recording {
 	LossMeter *losses;
 	OnlineCpus *online_cpus; /* or NULL */
 	IdleCpus *idle_cpus;	 /* only for the whole system; or NULL */
+	FileNames file_names;	 /* empty if no names are withheld */
 	MappedFiles *files;
 	Sideband *sideband;
 	Unwinder *unwinder; /* NULL: stacks do not use unwind tables */

@@ -93,6 +93,7 @@ static int start_sources(Recording *recording)
 		.unwind_memory = options->unwind_memory,
 		.args = !options->no_args,
 		.running = recording_has_running(recording),
+		.all_files = !file_names_are_withheld(options),
 		.cost = options->cost,
 		.one_cpu = !options->command || options->whole_system,
 	};

@@ -166,6 +166,21 @@ static int warn_faults(Recording *recording)
 	return write_warnings(recording, "page faults", warnings, ARRAY_LEN(warnings));
 }
 
+/* This is how it is meant, so a note is enough. */
+static int note_withheld_names(Recording *recording)
+{
+	uint64_t count = file_names_withheld(&recording->file_names);
+	_cleanup_free_ char *note = NULL;
+
+	if (count == 0)
+		return 0;
+	note = xasprintf("block I/O: the names of %" PRIu64 " files that only the kernel had "
+			 "requests for are omitted (--all-files records them)",
+			 count);
+	log_verbose("%s", note);
+	return write_note(recording, note);
+}
+
 static int warn_requests(Recording *recording)
 {
 	const ProgramInfo *info;
@@ -322,8 +337,9 @@ static int note_rings(Recording *recording)
 int recording_write_warnings(Recording *recording)
 {
 	static int (*const steps[])(Recording *) = {
-		warn_memos, warn_files,	 warn_segments_dropped, warn_cpus,
-		note_ticks, warn_faults, warn_requests,		note_rings,
+		warn_memos,    warn_files, warn_segments_dropped,
+		warn_cpus,     note_ticks, warn_faults,
+		warn_requests, note_rings, note_withheld_names,
 	};
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Attacks by other users on root who records: each did harm before wallprof withstood it."""
+import json
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from capture_reader import INODE, INODE_TEXT, records
 from harness import (IN_GUEST, SLOWNESS, WALLPROF, Failure, Profile, check, expect_failure, needs_command,
                      needs_root, wait_until)
 
@@ -125,6 +127,47 @@ def test_perf_map_of_dropped_rights(context):
     check_none("drop", 0.6)
     check_none("drop", 0.0)  # it ends before it is looked at again
     expect_failure(check_none, "keep", 0.6)  # root's process may read it
+
+
+# Writes a file, says so, and ends when its standard input does.
+WRITER = """import sys
+open(sys.argv[1], "wb").write(b"x" * 300000)
+print("written", flush=True)
+sys.stdin.read()
+"""
+
+
+def names_of_written_files(context, *options):
+    """The last names of the paths in the capture of a program that writes `ours`, while another one writes
+    `theirs`. The kernel's threads write both to the disk."""
+    ours, theirs, capture = context.path("ours"), context.path("theirs"), context.path("names.capture")
+    os.sync()
+    process = subprocess.Popen([WALLPROF, "record", "-q", *options, "-o", capture, "--", sys.executable, "-c", WRITER,
+                                ours], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    check(process.stdout.readline() == "written\n", "the program did not start")
+    theirs.write_bytes(b"y" * 300000)
+    os.sync()
+    process.communicate(timeout=120)
+    check(process.returncode == 0, "no recording")
+    names = {bytes(record[INODE_TEXT:]).split(b"\0")[0].decode() for *_, record in records(capture, {INODE})}
+    return names, json.loads(context.wallprof("report", "--json", capture).stdout)
+
+
+def test_names_of_other_files(context):
+    """A profile is given to others: it has no names of files that only other programs use."""
+    needs_root()
+
+    def check_names(*options):
+        names, report = names_of_written_files(context, *options)
+        written = {file["path"] for file in report["io_files"] if file["written_bytes"]}
+        if not written:
+            pytest.skip("the test's folder is not on a disk")
+        check("ours" in names and str(context.path("ours")) in written, f"its own file has no name: {names} {written}")
+        check("theirs" not in names, "there is the name of a file that another program wrote")
+        check(any("unnamed files of device" in name for name in written), f"their requests are missing: {written}")
+        check(any("--all-files" in note for note in report["notes"]), f"{report['notes']}")
+    check_names()
+    expect_failure(check_names, "--all-files")
 
 
 def start_silent_server(context):

@@ -3,7 +3,8 @@
 import struct
 import subprocess
 
-SWITCH, STACK, META = 1, 17, 33
+SWITCH, STACK, INODE, META = 1, 17, 20, 33
+INODE_TEXT = 40
 SWITCH_PREV, FROM_COPY = 1, 8
 META, END = 33, 42
 HEADER_LENGTH = 32

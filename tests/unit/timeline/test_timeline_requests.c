@@ -42,6 +42,48 @@ static uint32_t request_of_wait(const Scenario *s)
 	return REQUEST_NONE;
 }
 
+/* Returns the name of the file of the only request, which this task's thread submitted. */
+static char *name_of_file(const char *names, uint8_t flags)
+{
+	Scenario s;
+	char *name;
+
+	begin(&s);
+	if (names)
+		meta(&s, names);
+	read_completes(at(&s, 5), 20, 2, 0);
+	scenario_finish(&s);
+	s.timeline->requests.list.items[0].flags = flags;
+	objects_name_users(s.timeline);
+	name = xstrdup(s.timeline->objects.list.items[s.timeline->requests.list.items[0].file].name);
+	scenario_free(&s);
+	return name;
+}
+
+/* Files of kernel threads' requests are one for each device, if their names were withheld. */
+static void test_withheld_names(void **state)
+{
+	static const char withheld[] = "file-names=files that targets use";
+	static const struct {
+		const char *names;
+		uint8_t flags;
+		const char *wanted;
+	} cases[] = {
+		{withheld, REQUEST_KTHREAD, "unnamed files"},
+		{withheld, REQUEST_TARGET, "inode 5"},
+		{"file-names=all", REQUEST_KTHREAD, "inode 5"},
+		{NULL, REQUEST_KTHREAD, "inode 5"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char *name = name_of_file(cases[i].names, cases[i].flags);
+
+		assert_memory_equal(name, cases[i].wanted, strlen(cases[i].wanted));
+		free(name);
+	}
+}
+
 static void test_wait_ended_by_request(void **state)
 {
 	const Request *request;
@@ -359,6 +401,7 @@ int main(void)
 		cmocka_unit_test(test_other_waits),
 		cmocka_unit_test(test_number_used_again),
 		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_withheld_names),
 		cmocka_unit_test(test_operations),
 	};
 
