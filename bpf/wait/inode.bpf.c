@@ -144,7 +144,8 @@ static __always_inline void emit_inode_once(struct inode *inode, u64 dentry, u64
 {
 	u64 mark = fd_name_mark((u64)inode, dentry), *sent = sent_slot(mark);
 	/* What the name needs beyond one that was sent for the kernel, without mounts. */
-	u64 wanted = (mount ? MARK_MOUNTS : 0) | (flags ^ INODE_KERNEL) / INODE_KERNEL * MARK_KERNEL;
+	u64 wanted =
+		(mount ? MARK_MOUNTS : 0) | (flags ^ INODE_KERNEL) / INODE_KERNEL * MARK_KERNEL;
 	u64 differ = *sent ^ mark;
 	struct stack_slot *slot;
 

@@ -88,6 +88,12 @@ typedef struct CaptureReader CaptureReader;
  */
 int capture_reader_open(const char *path, CaptureReader **ret_reader, const char **reterr_message);
 
+/*
+ * The same for a file that is open, whatever its path leads to by now. The descriptor stays the
+ * caller's, with its offset.
+ */
+int capture_reader_open_fd(int fd, CaptureReader **ret_reader, const char **reterr_message);
+
 /* Returns which share of the file was read, 0 to 1. */
 double capture_reader_share(const CaptureReader *reader);
 

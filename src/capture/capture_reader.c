@@ -237,6 +237,13 @@ int capture_reader_open(const char *path, CaptureReader **ret_reader, const char
 	return 0;
 }
 
+int capture_reader_open_fd(int fd, CaptureReader **ret_reader, const char **reterr_message)
+{
+	_cleanup_free_ char *path = xasprintf("/proc/self/fd/%d", fd);
+
+	return capture_reader_open(path, ret_reader, reterr_message);
+}
+
 double capture_reader_share(const CaptureReader *reader)
 {
 	struct stat st;

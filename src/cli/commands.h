@@ -18,14 +18,14 @@ typedef struct Loaded {
 } Loaded;
 
 /*
- * Reads a capture. If it has no symbols (its recorder was killed, or deferred them), they are
- * looked up in this machine's files whose build IDs match. The same holds for the text of source
- * files, as far as the invoker may read them; a report needs none. output_path: what will be
- * written, or NULL; see export_temp.h. One capture is loaded at a time. Returns 0 or a negative
- * errno, logged.
+ * Reads a capture, from capture_fd if that is not -1. If it has no symbols (its recorder was
+ * killed, or deferred them), they are looked up in this machine's files whose build IDs match. The
+ * same holds for the text of source files, as far as the invoker may read them; a report needs
+ * none. output_path: what will be written, or NULL; see export_temp.h. One capture is loaded at a
+ * time. Returns 0 or a negative errno, logged.
  */
-int export_cmd_load(const char *capture_path, const char *output_path, const LoadOptions *options,
-		    const Invoker *invoker, Loaded *ret_loaded);
+int export_cmd_load(const char *capture_path, int capture_fd, const char *output_path,
+		    const LoadOptions *options, const Invoker *invoker, Loaded *ret_loaded);
 void export_cmd_unload(Loaded *loaded);
 
 /*

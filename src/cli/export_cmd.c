@@ -191,15 +191,16 @@ static int analyse(Loaded *loaded, pid_t critical_tid)
 	return error;
 }
 
-int export_cmd_load(const char *capture_path, const char *output_path, const LoadOptions *options,
-		    const Invoker *invoker, Loaded *ret_loaded)
+int export_cmd_load(const char *capture_path, int capture_fd, const char *output_path,
+		    const LoadOptions *options, const Invoker *invoker, Loaded *ret_loaded)
 {
 	/* The reader is freed first: the temporary file goes with the timeline. */
 	_cleanup_(export_cmd_unload) Loaded loaded = {};
 	_cleanup_(capture_reader_freep) CaptureReader *reader = NULL;
 	const char *message = NULL;
 	bool has_symbols;
-	int error = capture_reader_open(capture_path, &reader, &message);
+	int error = capture_fd < 0 ? capture_reader_open(capture_path, &reader, &message)
+				   : capture_reader_open_fd(capture_fd, &reader, &message);
 
 	if (error) {
 		log_error("reading %s failed: %s", capture_path,

@@ -190,13 +190,17 @@ static int record_only(const Options *options, const Invoker *invoker)
 	return exit_status(&result, error);
 }
 
-/* of_recording: the capture is new, so older files are kept, and the user wants to see it. */
+/*
+ * recorded_fd: the capture is new, so older files are kept, and the user wants to see it. -1: it is
+ * opened by its name.
+ */
 static int export_capture(const Options *options, const Invoker *invoker, const char *capture,
-			  bool of_recording)
+			  int recorded_fd)
 {
 	_cleanup_(export_cmd_unload) Loaded loaded = {};
 	const char *output = options_to_stdout(options) ? NULL : options->output;
-	int error = export_cmd_load(capture, output, &options->load, invoker, &loaded);
+	bool of_recording = recorded_fd >= 0;
+	int error = export_cmd_load(capture, recorded_fd, output, &options->load, invoker, &loaded);
 
 	if (error)
 		return error;
@@ -263,8 +267,7 @@ static int profile(const Options *options, const Invoker *invoker)
 	if (!result.command_running)
 		util_set_memory_failure_status(exit_status(&result, true));
 	/* If a full disk cut the recording short, the part before it is still exported. */
-	if (privileges_keep(0) ||
-	    export_capture(options, invoker, capture, /* of_recording= */ true)) {
+	if (privileges_keep(0) || export_capture(options, invoker, capture, result.capture_fd)) {
 		signals_release();
 		finish_command(&result);
 		return exit_status(&result, true);
@@ -287,7 +290,7 @@ static int export_only(const Options *options, const Invoker *invoker)
 
 	signals_guard(/* capture_path= */ NULL);
 	if (results_find_capture(options->input, &capture) || check_outputs(options, capture) ||
-	    export_capture(options, invoker, capture, /* of_recording= */ false))
+	    export_capture(options, invoker, capture, /* recorded_fd= */ -1))
 		return EXIT_FAILURE;
 	if (!options_to_stdout(options))
 		log_info("wrote %s", options->output);
@@ -309,8 +312,7 @@ static int open_result(const Options *options, const Invoker *invoker)
 		making.export.format = FORMAT_FIREFOX;
 		error = check_outputs(&making, capture);
 		if (!error)
-			error = export_capture(&making, invoker, capture,
-					       /* of_recording= */ false);
+			error = export_capture(&making, invoker, capture, /* recorded_fd= */ -1);
 		if (error)
 			return error;
 		log_info("wrote %s", path);

@@ -111,7 +111,8 @@ int report_cmd_run(const Options *options, const Invoker *invoker)
 
 	load.no_source = true; /* reports do not show source text */
 	if (results_find_capture(options->input, &capture) ||
-	    export_cmd_load(capture, /* output_path= */ NULL, &load, invoker, &loaded))
+	    export_cmd_load(capture, /* capture_fd= */ -1, /* output_path= */ NULL, &load, invoker,
+			    &loaded))
 		return EXIT_FAILURE;
 	error = options->report.timeline_tid
 			? find_thread(loaded.timeline, options->report.timeline_tid,

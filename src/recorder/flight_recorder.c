@@ -147,9 +147,8 @@ static bool is_droppable(const struct record *record)
 
 static void begin_reading(FlightRecorder *flight)
 {
-	_cleanup_free_ char *path = xasprintf("/proc/self/fd/%d", flight->segments.items[0].fd);
 	const char *message;
-	int error = capture_reader_open(path, &flight->reader, &message);
+	int error = capture_reader_open_fd(flight->segments.items[0].fd, &flight->reader, &message);
 
 	if (error)
 		log_verbose("reading dropped events failed: %s", strerror(-error));

@@ -38,9 +38,9 @@ typedef struct RecordOptions {
 	bool defer_symbols;
 	bool no_debuginfod;
 	bool no_source;
-	bool no_args; /* argument lists are not recorded */
+	bool no_args;	/* argument lists are not recorded */
 	bool all_files; /* also the names of files that only kernel threads have requests for */
-	bool cost;    /* measure and print the cost of recording */
+	bool cost;	/* measure and print the cost of recording */
 } RecordOptions;
 
 #endif

@@ -498,7 +498,7 @@ static int add_symbols(Recording *recording)
 
 	if (error)
 		return error;
-	error = capture_reader_open(recording->capture_path, &reader, &message);
+	error = capture_reader_open_fd(recording->result->capture_fd, &reader, &message);
 	return error ? error : resolve_names(recording, reader);
 }
 
@@ -657,7 +657,7 @@ int recorder_run(const RecordOptions *options, const Invoker *invoker, const cha
 	};
 	int error, close_error = 0;
 
-	*ret_result = (RecordResult){};
+	*ret_result = (RecordResult){.capture_fd = -1};
 	signals_begin();
 	recording.signal_fd = signals_open();
 	if (recording.signal_fd < 0) {

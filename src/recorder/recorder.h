@@ -14,6 +14,7 @@ typedef struct RecordResult {
 	pid_t command_pid;    /* 0 = no command, or reaped */
 	bool interrupted;     /* ended by SIGINT or SIGTERM */
 	bool started;	      /* the capture holds a recording worth exporting */
+	int capture_fd;	      /* of the capture, for reading; -1 = there is none; the caller's */
 } RecordResult;
 
 /*

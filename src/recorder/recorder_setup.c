@@ -38,6 +38,10 @@ static int open_capture(Recording *recording)
 		return error;
 	}
 	signals_unfinished(recording->capture_file.temp_path);
+	/* Others may be able to exchange the file in its folder. */
+	recording->result->capture_fd = fcntl(recording->capture_file.fd, F_DUPFD_CLOEXEC, 0);
+	if (recording->result->capture_fd < 0)
+		return recording_write_failed(recording, -errno);
 	error = capture_writer_new(recording->capture_file.fd,
 				   recording->options->capture_compression,
 				   recording->options->capture_threads, &recording->writer);

@@ -129,6 +129,26 @@ def test_perf_map_of_dropped_rights(context):
     expect_failure(check_none, "keep", 0.6)  # root's process may read it
 
 
+# Puts another capture in the place of its own recording's, as the owner of the folder could.
+EXCHANGE = """while [ ! -e "$1" ]; do sleep 0.01; done; mv "$2" "$1" """
+
+
+def test_exchanged_capture(context):
+    """What is read at the end is the file that was written, not what its name leads to by then."""
+    needs_root()
+    folder = Victim(context.path("v"), 0o777).folder
+    other, output = folder / "other.capture", folder / "p.json"
+    check(run("record", "-q", "-o", other, "--", "true").returncode == 0, "no recording")
+    done = run("-q", "-o", output, "--", "sh", "-c", EXCHANGE, "sh", folder / "p.capture", other)
+    check(done.returncode == 0 and not other.exists(), done.stderr)
+
+    def check_command(name):
+        programs = {thread.process for thread in Profile.load(output).threads}
+        check(any(p.startswith(name) for p in programs), f"the profile is one of {programs}")
+    check_command("sh")
+    expect_failure(check_command, "true")
+
+
 # Writes a file, says so, and ends when its standard input does.
 WRITER = """import sys
 open(sys.argv[1], "wb").write(b"x" * 300000)

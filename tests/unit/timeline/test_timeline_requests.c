@@ -55,7 +55,8 @@ static char *name_of_file(const char *names, uint8_t flags)
 	scenario_finish(&s);
 	s.timeline->requests.list.items[0].flags = flags;
 	objects_name_users(s.timeline);
-	name = xstrdup(s.timeline->objects.list.items[s.timeline->requests.list.items[0].file].name);
+	name = xstrdup(
+		s.timeline->objects.list.items[s.timeline->requests.list.items[0].file].name);
 	scenario_free(&s);
 	return name;
 }
