@@ -3,6 +3,7 @@
 #include "debug_files.h"
 #include "elf_identifier.h"
 #include "mapped_files.h"
+#include "mapped_range.h"
 #include "proc_maps.h"
 #include "proc_status.h"
 #include "safe_open.h"
@@ -138,7 +139,7 @@ static void add_mapping(Doctor *doctor, uint32_t ns_tgid, ProcMapping *mapping)
 	if (strings_intern(&doctor->paths, mapping->path) < doctor->objects.count)
 		return;
 	add_object(doctor, mapping->path,
-		   mapped_files_open_range(&handle, is_mapped, mapping, &st));
+		   mapped_range_open(&handle, is_mapped, mapping, &st));
 }
 
 /* The report of a process is useful if at least one of its files was opened, or if it has none. */

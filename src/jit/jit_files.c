@@ -90,6 +90,17 @@ static void try_open(JitFile *file)
 		closep(&file->fd);
 	if (file->fd >= 0 && (!may_name(file, &st, lives) || is_stale(file, &st)))
 		closep(&file->fd);
+	file->at_end = !lives;
+}
+
+/* A file for which no descriptor can be kept is opened again when it is read. */
+static void try_keep(JitFile *file)
+{
+	try_open(file);
+	if (file->fd >= 0 && !safe_open_may_keep(file->fd)) {
+		closep(&file->fd);
+		file->at_end = true;
+	}
 }
 
 /*
@@ -111,14 +122,14 @@ void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd)
 	file.start_ticks = proc_start_ticks(ns_tgid);
 	file.start_ns = start_of(file.start_ticks);
 	if (known != MAP_NONE && same_process(&files->list.items[known], &file)) {
-		try_open(&files->list.items[known]);
+		try_keep(&files->list.items[known]);
 		return;
 	}
 	pid = proc_status_number(ns_tgid, "NSpid:");
 	if (!pid || safe_open_rights_of(ns_tgid, &file.rights))
 		return;
 	file.path = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);
-	try_open(&file);
+	try_keep(&file);
 	file.retry_interval_ns = FIRST_PAUSE_NS;
 	file.next_try_ns = now_ns() + file.retry_interval_ns;
 	files->next_try_ns = MIN(files->next_try_ns, file.next_try_ns);
@@ -134,10 +145,10 @@ void jit_files_retry(JitFiles *files, uint64_t ns)
 	for (size_t i = 0; i < files->list.count; i++) {
 		JitFile *file = &files->list.items[i];
 
-		if (file->fd >= 0)
+		if (file->fd >= 0 || file->at_end)
 			continue;
 		if (ns >= file->next_try_ns) {
-			try_open(file);
+			try_keep(file);
 			file->retry_interval_ns *= 2;
 			file->next_try_ns = ns + file->retry_interval_ns;
 		}
@@ -169,17 +180,20 @@ void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path,
 	*vec_push(&files->list) = (JitFile){
 		.kind = JIT_DUMP,
 		.ns_tgid = ns_tgid,
-		.fd = fd,
+		.fd = safe_open_may_keep(fd) ? fd : -1,
+		.at_end = true,
 		.path = xstrdup(path),
 		.root_fd = -1,
 		.rights = *rights,
 	};
+	if (!safe_open_may_keep(fd))
+		close(fd);
 }
 
-void jit_files_open_missing(JitFiles *files)
+bool jit_files_open_last(JitFile *file)
 {
-	for (size_t i = 0; i < files->list.count; i++)
-		try_open(&files->list.items[i]);
+	try_open(file);
+	return file->fd >= 0;
 }
 
 void jit_files_free(JitFiles *files)

@@ -26,7 +26,8 @@ typedef struct JitFile {
 	enum jit_kind kind;
 	uint32_t ns_tgid;
 	uint32_t id;	      /* of its REC_FILE; set by the reader of its names, 0 before */
-	int fd;		      /* -1: it does not exist yet */
+	int fd;		      /* -1: it does not exist yet, or no descriptor can be kept for it */
+	bool at_end;	      /* it is only looked for when it is read */
 	char *path;	      /* in the process's view */
 	int root_fd;	      /* where its path begins; -1 = wallprof's own root. Not owned. */
 	OpenRights rights;    /* of the process, when it was last looked at */
@@ -50,8 +51,8 @@ void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd);
 /*
  * Looks for files that do not exist yet: a program may begin its map long after it has memory for
  * code, and the file of a container that has ended is gone. The interval grows: a file that is
- * begun a time t after the memory is found after about 2t. Call it often, with the present
- * CLOCK_MONOTONIC.
+ * begun a time t after the memory is found after about 2t. Those of processes that have ended are
+ * left for jit_files_open_last(). Call it often, with the present CLOCK_MONOTONIC.
  */
 void jit_files_retry(JitFiles *files, uint64_t ns);
 
@@ -64,8 +65,8 @@ void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path,
 /* Returns the file whose id in the capture was set to this, or NULL. */
 const JitFile *jit_files_by_id(const JitFiles *files, uint32_t id);
 
-/* Looks for the missing files a last time. Call it before the files are read. */
-void jit_files_open_missing(JitFiles *files);
+/* Looks for a missing file a last time, when it is to be read. Returns whether it is open. */
+bool jit_files_open_last(JitFile *file);
 void jit_files_free(JitFiles *files);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "mapped_files.h"
 #include "elf_identifier.h"
+#include "mapped_range.h"
 #include "proc_maps.h"
 #include "proc_status.h"
 #include "safe_open.h"
@@ -15,18 +16,23 @@
 #include <unistd.h>
 
 #define NO_ROOT UINT32_MAX
-/* So many descriptors are left for symbols, the sources and the capture itself. */
-#define FDS_KEPT_FREE 256
+/* If there are no more descriptors, so many files are closed, and more are looked at. */
+#define CLOSE_AT_ONCE 64
+#define CLOSE_LOOKS   256
 /* The rights of so many different users that map one file are kept. */
 #define RIGHTS_OF_FILE 4
 /* The rights of the processes that map one file are read so often: that takes some 40 us. */
 #define LOOKS_AT_RIGHTS 16
 
 typedef struct HeldFile {
-	int fd;	    /* -1: it could not be opened, or is no file */
+	int fd;	    /* -1: it could not be opened, is no file, or was closed since */
 	int error;  /* why it could not be opened, a negative errno */
-	char *path; /* below its root; NULL if fd is -1 */
+	char *path; /* below its root; NULL if it was never open */
 	uint8_t flags;
+	bool closed; /* for want of descriptors; its path led to it then */
+	bool pinned; /* its descriptor is in use */
+	dev_t device;
+	ino_t inode;
 	uint32_t root; /* of the processes that map it: index in MappedFiles::roots, or NO_ROOT:
 			  wallprof's own */
 	uint64_t size, mtime_ns; /* as of its opening */
@@ -51,6 +57,7 @@ struct MappedFiles {
 	Root own_root;
 	JitFiles jit;
 	VEC(HeldFile) list;	/* index = id - 1 */
+	size_t next_to_close;	/* in list */
 	VEC(OpenRights) rights; /* different ones */
 	Strings keys;
 	VEC(uint32_t) ids; /* of the file with key i */
@@ -173,12 +180,10 @@ typedef struct Candidate {
 static int is_mapped(void *user, enum mapped_method way, int fd, const struct stat *st)
 {
 	Candidate *candidate = user;
-	struct rlimit limit;
 	int error;
 
 	(void)way;
-	/* The kernel gives the lowest free descriptor, so fd shows how many are left. */
-	if (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + FDS_KEPT_FREE >= limit.rlim_cur)
+	if (!safe_open_may_keep(fd))
 		return -EMFILE;
 	error = elf_identifier_identify(candidate->files->identifier, fd, &candidate->identity);
 	if (!error && !is_same_file(st, candidate->mapping, &candidate->identity))
@@ -199,6 +204,57 @@ static int open_in_root(const MappedFiles *files, const HeldFile *held, const ch
 			struct stat *ret_stat)
 {
 	return safe_open_in(root_fd(files, held->root), path, ret_stat);
+}
+
+/* Opens a file again that was closed. Returns a new descriptor, or a negative errno. */
+static int open_again(const MappedFiles *files, const HeldFile *held)
+{
+	struct stat st;
+	int fd = open_in_root(files, held, held->path, &st);
+
+	if (fd >= 0 && (st.st_dev != held->device || st.st_ino != held->inode ||
+			(uint64_t)st.st_size != held->size ||
+			st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec != held->mtime_ns)) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+/*
+ * A recording of the whole system can map more files than a process may have open. Those that were
+ * opened first and that their paths still lead to are closed, and opened again when they are read.
+ * Returns whether there is room now.
+ */
+static bool close_some(MappedFiles *files)
+{
+	size_t looks = MIN((size_t)CLOSE_LOOKS, files->list.count), closed = 0;
+
+	for (; looks > 0 && closed < CLOSE_AT_ONCE; looks--) {
+		HeldFile *held = &files->list.items[files->next_to_close++ % files->list.count];
+		int again = held->fd < 0 || held->pinned ? -1 : open_again(files, held);
+
+		if (again < 0)
+			continue;
+		close(again);
+		closep(&held->fd);
+		held->closed = true;
+		closed++;
+	}
+	return closed > 0;
+}
+
+/* Opens a closed file again, to stay open. */
+static void reopen(MappedFiles *files, HeldFile *held)
+{
+	int fd = held->closed ? open_again(files, held) : -1;
+
+	if (fd >= 0 && !safe_open_may_keep(fd) && !close_some(files))
+		closep(&fd);
+	if (fd < 0)
+		return;
+	held->fd = fd;
+	held->closed = false;
 }
 
 static MappedRange range_of(const MappedFiles *files, const MappingSeen *mapping, uint32_t root)
@@ -222,7 +278,9 @@ static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *map
 	if (length >= sizeof(deleted) &&
 	    !strcmp(mapping->path + length - (sizeof(deleted) - 1), deleted))
 		held->flags |= FILE_DELETED;
-	fd = mapped_files_open_range(&range, is_mapped, &candidate, &st);
+	fd = mapped_range_open(&range, is_mapped, &candidate, &st);
+	if (fd == -EMFILE && close_some(files))
+		fd = mapped_range_open(&range, is_mapped, &candidate, &st);
 	if (fd < 0) {
 		held->error = fd;
 		held->flags |= FILE_UNREADABLE;
@@ -231,6 +289,8 @@ static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *map
 	held->fd = fd;
 	held->path = xstrdup(mapping->path);
 	held->identity = candidate.identity;
+	held->device = st.st_dev;
+	held->inode = st.st_ino;
 	held->size = st.st_size;
 	held->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
 }
@@ -305,7 +365,7 @@ static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 		safe_open_rights_of_nobody(&rights);
 	if (safe_open_enter(&rights, &own))
 		return;
-	fd = mapped_files_open_range(&range, may_be_dump, NULL, &st);
+	fd = mapped_range_open(&range, may_be_dump, NULL, &st);
 	if (safe_open_leave(&own))
 		closep(&fd);
 	if (fd >= 0)
@@ -378,7 +438,7 @@ static uint32_t rights_of(MappedFiles *files, uint32_t ns_tgid)
 
 static bool needs_rights(const MappedFiles *files, const HeldFile *held)
 {
-	if (geteuid() != 0 || held->fd < 0 || held->rights_count == RIGHTS_OF_FILE ||
+	if (geteuid() != 0 || !held->path || held->rights_count == RIGHTS_OF_FILE ||
 	    held->rights_looks == LOOKS_AT_RIGHTS)
 		return false;
 	for (size_t i = 0; i < held->rights_count; i++)
@@ -486,6 +546,8 @@ int mapped_files_open(void *user, const MappedFile *file)
 	const HeldFile *held = held_file(user, file->id);
 	int fd;
 
+	if (held && held->closed)
+		return open_again(user, held);
 	if (!held || held->fd < 0)
 		return -ENOENT;
 	fd = fcntl(held->fd, F_DUPFD_CLOEXEC, 0);
@@ -565,66 +627,30 @@ uint64_t mapped_files_unopened(const MappedFiles *files, int error)
 	return count;
 }
 
-FileView mapped_files_view(const MappedFiles *files, uint32_t id)
+FileView mapped_files_view(MappedFiles *files, uint32_t id)
 {
 	static const ElfIdentity none;
-	const HeldFile *held = held_file(files, id);
+	HeldFile *held = (HeldFile *)held_file(files, id);
 
 	if (!held)
 		return (FileView){
 			.fd = -1, .flags = FILE_UNREADABLE, .identity = &none, .path = ""};
+	reopen(files, held);
 	return (FileView){.fd = held->fd,
 			  .flags = held->flags,
 			  .identity = &held->identity,
 			  .path = held->path ? held->path : ""};
 }
 
+void mapped_files_pin(MappedFiles *files, uint32_t id, bool pinned)
+{
+	HeldFile *held = (HeldFile *)held_file(files, id);
+
+	if (held)
+		held->pinned = pinned;
+}
+
 JitFiles *mapped_files_jit(MappedFiles *files)
 {
 	return &files->jit;
-}
-
-/* ---- the file behind a mapping of a living process -------------------------- */
-
-static int open_by_method(const MappedRange *range, enum mapped_method way, struct stat *ret_stat)
-{
-	char path[64];
-	pid_t tid;
-
-	if (way == MAPPED_BY_PATH)
-		return safe_open_in(range->root_fd, range->path, ret_stat);
-	tid = proc_living_thread(range->ns_tgid);
-	if (way == MAPPED_BY_EXE)
-		snprintf(path, sizeof(path), "/proc/%d/exe", tid);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, tid,
-			 range->start, range->end);
-	return safe_open(path, 0, ret_stat);
-}
-
-/* The error of the link counts, unless the link was refused: the path may name anything by then. */
-static int reason(const int errors[MAPPED_METHODS])
-{
-	int by_path = errors[MAPPED_BY_PATH];
-
-	if (errors[MAPPED_BY_LINK] != -EPERM)
-		return errors[MAPPED_BY_LINK];
-	return by_path == -EACCES || by_path == -EMFILE ? by_path : -EPERM;
-}
-
-int mapped_files_open_range(const MappedRange *range, MappedFits fits, void *user,
-			    struct stat *ret_stat)
-{
-	int errors[MAPPED_METHODS];
-
-	for (enum mapped_method way = 0; way < MAPPED_METHODS; way++) {
-		int fd = open_by_method(range, way, ret_stat);
-
-		errors[way] = fd < 0 ? fd : fits(user, way, fd, ret_stat);
-		if (errors[way] == 0)
-			return fd;
-		if (fd >= 0)
-			close(fd);
-	}
-	return reason(errors);
 }

@@ -2,7 +2,8 @@
 /*
  * mapped_files.h - the mapped files of a recording. They get ids, are identified, and are held open
  * since they were first seen, so that they can be read at the end even if they were deleted or
- * their processes have ended.
+ * their processes have ended. If descriptors become scarce, files are closed that can be opened
+ * again by their paths.
  */
 #ifndef WALLPROF_MAPPED_FILES_H
 #define WALLPROF_MAPPED_FILES_H
@@ -53,7 +54,7 @@ int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, si
 
 /*
  * The number of files that could not be opened for that reason (an error of
- * mapped_files_open_range()).
+ * mapped_range_open()).
  */
 uint64_t mapped_files_unopened(const MappedFiles *files, int error);
 
@@ -76,38 +77,11 @@ typedef struct FileView {
 	const ElfIdentity *identity; /* empty if fd is -1 and it is not the vDSO */
 	const char *path;	     /* as its processes have it; "" if fd is -1 */
 } FileView;
-FileView mapped_files_view(const MappedFiles *files, uint32_t id);
+/* Another call may close FileView::fd, unless the file is pinned. */
+FileView mapped_files_view(MappedFiles *files, uint32_t id);
+void mapped_files_pin(MappedFiles *files, uint32_t id, bool pinned);
 
 /* The perf maps and jitdumps of the recorded processes; owned by files. */
 JitFiles *mapped_files_jit(MappedFiles *files);
-
-/* ---- the file behind a mapping of a living process -------------------------- */
-
-typedef struct MappedRange {
-	uint32_t ns_tgid;
-	uint64_t start, end; /* AVMA, of the whole mapping */
-	int root_fd;	     /* of the process, as for safe_open_in() */
-	const char *path;    /* below that root */
-} MappedRange;
-
-/* In the order in which they are tried. Only the first leads to the mapped file for certain. */
-enum mapped_method {
-	MAPPED_BY_LINK, /* /proc/PID/map_files, which needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN
-			 */
-	MAPPED_BY_PATH,
-	MAPPED_BY_EXE, /* /proc/PID/exe: for a program that was deleted or replaced */
-	MAPPED_METHODS
-};
-
-/* Returns 0 if this is the mapped file, or a negative errno. It does not close fd. */
-typedef int (*MappedFits)(void *user, enum mapped_method way, int fd, const struct stat *st);
-
-/*
- * Opens the first regular file that fits, for reading; *ret_stat is its state. Otherwise returns a
- * negative errno: -EPERM if the link is refused (proc(5)) and no other way leads to the file,
- * -EACCES if the files of another user need a right that is missing.
- */
-int mapped_files_open_range(const MappedRange *range, MappedFits fits, void *user,
-			    struct stat *ret_stat);
 
 #endif

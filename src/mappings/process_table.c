@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "process_table.h"
 
+/* With fewer entries the table is small. */
+#define ENTRIES_MIN 8192
+
 void process_table_free(ProcessTable *table)
 {
 	vec_free(&table->list);
@@ -70,4 +73,31 @@ void process_table_end(ProcessTable *table, uint32_t ns_tgid, uint64_t ns)
 		return;
 	process->state = PROCESS_ENDED;
 	process->ended_ns = ns;
+}
+
+static bool is_over(const Process *process, uint64_t before_ns)
+{
+	return process->state < PROCESS_WANTED && process->begun_ns < before_ns &&
+	       process->ended_ns < before_ns;
+}
+
+void process_table_forget(ProcessTable *table, uint64_t before_ns)
+{
+	ProcessTable kept = {};
+
+	if (table->list.count < MAX(table->enough, (size_t)ENTRIES_MIN))
+		return;
+	for (size_t i = 0; i < table->list.count; i++) {
+		const Process *process = &table->list.items[i];
+
+		if (is_over(process, before_ns))
+			continue;
+		map_set(&kept.by_ns_tgid, process->ns_tgid, kept.list.count);
+		if (process->tgid && map_get(&table->by_tgid, process->tgid) == i)
+			map_set(&kept.by_tgid, process->tgid, kept.list.count);
+		*vec_push(&kept.list) = *process;
+	}
+	kept.enough = 2 * kept.list.count;
+	process_table_free(table);
+	*table = kept;
 }

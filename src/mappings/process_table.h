@@ -3,9 +3,9 @@
  * process_table.h - the recorded processes of one recording, and whether their mappings are wanted.
  *
  * BPF's records name a process by its id in the kernel's first PID namespace (tgid), perf's events
- * by its id in the recorder's (ns_tgid). The table has one entry for each ns_tgid, which stays when
- * the process ends, because its last events may still come; a later process with the same id gets
- * the same entry.
+ * by its id in the recorder's (ns_tgid). The table has one entry for each ns_tgid, which stays for
+ * a while when the process ends, because its last events may still come; a later process with the
+ * same id gets the same entry.
  */
 #ifndef WALLPROF_PROCESS_TABLE_H
 #define WALLPROF_PROCESS_TABLE_H
@@ -32,7 +32,8 @@ typedef struct Process {
 } Process;
 
 typedef struct ProcessTable {
-	VEC(Process) list; /* pointers into it are valid until an entry is added */
+	VEC(Process) list; /* pointers into it are valid until an entry is added or freed */
+	size_t enough;	   /* with fewer entries process_table_forget() does nothing */
 	Map by_ns_tgid;	   /* -> index in list */
 	Map by_tgid;	   /* the same */
 } ProcessTable;
@@ -54,6 +55,13 @@ void process_table_describe(ProcessTable *table, const struct rec_task *task);
  * that is new: it was not wanted before, or had ended before that time.
  */
 bool process_table_want(ProcessTable *table, uint32_t ns_tgid, uint64_t ns);
+
+/*
+ * Frees the entries of processes that ended before that time, and of those that are not wanted and
+ * did not live after it. So the size of the table depends on how many processes live, not on how
+ * many there were. It is cheap if it is called often.
+ */
+void process_table_forget(ProcessTable *table, uint64_t before_ns);
 
 /* Notes that it ended at that time, unless another process had the same id later. */
 void process_table_end(ProcessTable *table, uint32_t ns_tgid, uint64_t ns);

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -63,6 +64,17 @@ int safe_open_in(int root_fd, const char *path, struct stat *ret_stat)
 	return root_fd < 0
 		       ? safe_open(path, 0, ret_stat)
 		       : open_at(root_fd, path, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS, ret_stat);
+}
+
+/* So many descriptors are left for symbols, sources, the capture and its profile. */
+#define FDS_KEPT_FREE 256
+
+bool safe_open_may_keep(int fd)
+{
+	struct rlimit limit;
+
+	/* The kernel gives the lowest free descriptor, so fd shows how many are left. */
+	return !getrlimit(RLIMIT_NOFILE, &limit) && (rlim_t)fd + FDS_KEPT_FREE < limit.rlim_cur;
 }
 
 /* ---- with the rights of a recorded process ----------------------------------------------- */

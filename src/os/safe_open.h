@@ -25,6 +25,12 @@ int safe_open(const char *path, uint64_t resolve, struct stat *ret_stat);
  */
 int safe_open_in(int root_fd, const char *path, struct stat *ret_stat);
 
+/*
+ * Whether a descriptor that was just opened may stay open for the whole recording: enough others
+ * are left for what is done at its end.
+ */
+bool safe_open_may_keep(int fd);
+
 /* ---- with the rights of a recorded process ----------------------------------------------- */
 
 /*

@@ -5,6 +5,8 @@
 
 /* After a crash, everything up to the last flush can be read. */
 #define FLUSH_INTERVAL_NS NSEC_PER_SEC
+/* Events of processes that ended so long ago no longer come. */
+#define FORGET_AFTER_NS (30 * NSEC_PER_SEC)
 
 int recording_write(void *user, const struct record *record)
 {
@@ -134,6 +136,7 @@ static int flush_in_time(Recording *recording, uint64_t now)
 	if (error || now - recording->last_flush_ns < FLUSH_INTERVAL_NS)
 		return error;
 	recording->last_flush_ns = now;
+	process_table_forget(&recording->processes, now - MIN(now, FORGET_AFTER_NS));
 	if (recording->online_cpus)
 		online_cpus_check(recording->online_cpus);
 	return recording->flight ? flight_recorder_flush(recording->flight)

@@ -359,7 +359,6 @@ int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, 
 
 	if (count == 0)
 		return 0;
-	jit_files_open_missing(files);
 	for (size_t i = 0; i < files->list.count && r == 0; i++) {
 		JitFile *file = &files->list.items[i];
 		Request request = {file->kind, file->ns_tgid, addresses, count};
@@ -367,7 +366,7 @@ int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, 
 		const char *over;
 		Bytes bytes = {};
 
-		if (file->fd < 0)
+		if (!jit_files_open_last(file))
 			continue;
 		over = symbol_jobs_why_over(sink->deadline_ns);
 		if (over) {
@@ -378,6 +377,7 @@ int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, 
 		r = emit_answers(&reading, &bytes);
 		next_file += reading.reported;
 		vec_free(&bytes);
+		closep(&file->fd);
 	}
 	return r;
 }

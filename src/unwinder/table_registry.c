@@ -20,6 +20,7 @@ typedef struct FileTable {
 	enum unwind_no_table none; /* if table is TABLE_NONE: why */
 	bool changed;
 	bool has_object;
+	bool forgotten; /* its object made room for another one */
 	struct unwind_object_key object;
 } FileTable;
 
@@ -32,7 +33,8 @@ struct TableRegistry {
 	VEC(FileTable) list;		/* by FILE id */
 	VEC(uint32_t) waiting_for_room; /* files whose table had no room */
 	VEC(uint32_t) changed;
-	uint64_t round_ns; /* when this round began */
+	uint64_t round_ns;     /* when this round began */
+	size_t next_to_forget; /* in list */
 	TableHandle vdso;
 	TableRegistryCounts counts;
 };
@@ -82,32 +84,6 @@ static int describe_object(const ElfIdentity *identity, const FileTable *table,
 	return object.exec_start < object.exec_last ? 0 : -ENODATA;
 }
 
-static void add_object(TableRegistry *tables, uint32_t file)
-{
-	FileTable *table = file_table(tables, file);
-	FileView view = mapped_files_view(tables->files, file);
-	struct unwind_object object;
-	struct stat st;
-	int error;
-
-	if (fstat(view.fd, &st))
-		return;
-	error = describe_object(view.identity, table, &object);
-	if (error) {
-		tables->counts.objects_lost += error == -ENOSPC;
-		return;
-	}
-	table->object = (struct unwind_object_key){
-		.inode = st.st_ino,
-		.size = st.st_size,
-		/* This is MKDEV() of include/linux/kdev_t.h, not dev_t as user space has it. */
-		.device = major(st.st_dev) << 20 | minor(st.st_dev),
-	};
-	table->has_object =
-		!bpf_map_update_elem(tables->maps->objects_fd, &table->object, &object, BPF_ANY);
-	tables->counts.objects_lost += !table->has_object;
-}
-
 /* ---- room ---------------------------------------------------------------------------------- */
 
 static bool may_go(const TableRegistry *tables, uint32_t file)
@@ -129,6 +105,55 @@ static FileTable *oldest_unused(TableRegistry *tables)
 			oldest = table;
 	}
 	return oldest;
+}
+
+/*
+ * The map of objects is full: BPF no longer finds the table of a file that no process maps. The
+ * object is added again when the file is mapped again.
+ */
+static bool forget_object(TableRegistry *tables)
+{
+	for (size_t looks = tables->list.count; looks > 0; looks--) {
+		uint32_t file = tables->next_to_forget++ % tables->list.count;
+		FileTable *table = &tables->list.items[file];
+
+		if (!table->has_object || !may_go(tables, file))
+			continue;
+		bpf_map_delete_elem(tables->maps->objects_fd, &table->object);
+		table->has_object = false;
+		table->forgotten = true;
+		return true;
+	}
+	return false;
+}
+
+static void add_object(TableRegistry *tables, uint32_t file)
+{
+	FileTable *table = file_table(tables, file);
+	FileView view = mapped_files_view(tables->files, file);
+	struct unwind_object object;
+	struct stat st;
+	int error;
+
+	if (fstat(view.fd, &st))
+		return;
+	error = describe_object(view.identity, table, &object);
+	if (error) {
+		tables->counts.objects_lost += error == -ENOSPC;
+		return;
+	}
+	table->object = (struct unwind_object_key){
+		.inode = st.st_ino,
+		.size = st.st_size,
+		/* This is MKDEV() of include/linux/kdev_t.h, not dev_t as user space has it. */
+		.device = major(st.st_dev) << 20 | minor(st.st_dev),
+	};
+	do {
+		error = bpf_map_update_elem(tables->maps->objects_fd, &table->object, &object,
+					    BPF_ANY);
+	} while (error == -E2BIG && forget_object(tables));
+	table->has_object = !error;
+	tables->counts.objects_lost += !table->has_object;
 }
 
 /* Returns how many cells tables may still take, including those of tables that may be dropped. */
@@ -238,6 +263,7 @@ static void on_table_ready(void *user, uint32_t file, const UnwindTable *built, 
 	TableRegistry *tables = user;
 	FileTable *table = file_table(tables, file);
 
+	mapped_files_pin(tables->files, file, false);
 	note_debug_file(tables, file, debug);
 	table->changed = true;
 	*vec_push(&tables->changed) = file;
@@ -347,6 +373,7 @@ void table_registry_request(TableRegistry *tables, uint32_t file)
 			.build_id = view.identity->build_id,
 			.build_id_len = view.identity->build_id_len,
 		};
+		mapped_files_pin(tables->files, file, true);
 		table_service_request(tables->service, &request);
 	}
 }
@@ -391,6 +418,10 @@ struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t fil
 	table = file_table(tables, file);
 	mapping.load = bias + table->base_svma;
 	table->used_ns = tables->round_ns;
+	if (table->forgotten) {
+		table->forgotten = false;
+		add_object(tables, file);
+	}
 	switch (table->state) {
 	case TABLE_READY:
 		mapping.row = table->handle.row;

@@ -86,6 +86,33 @@ static void test_many(void **state)
 	process_table_free(&table);
 }
 
+/* A day of short processes takes no more room than those that live, and those that ended lately. */
+static void test_forget(void **state)
+{
+	ProcessTable table = {};
+
+	(void)state;
+	describe(&table, 1007, 1007, 7, 70); /* this one lives on */
+	assert_true(process_table_want(&table, 7, 1));
+	for (uint32_t i = 0; i < 200000; i++) {
+		uint32_t id = 10 + i;
+
+		describe(&table, 100000 + id, 100000 + id, id, 70);
+		assert_true(process_table_want(&table, id, 1000 + i));
+		process_table_end(&table, id, 1000 + i);
+		if (i % 100 == 0)
+			process_table_forget(&table, 1000 + i - MIN(i, 500U));
+		assert_in_range(table.list.count, 1, 2 * 8192);
+	}
+	assert_int_equal(process_table_find(&table, 7)->state, PROCESS_WANTED);
+	assert_int_equal(process_table_find_tgid(&table, 1007)->ns_tgid, 7);
+	assert_null(process_table_find(&table, 10));
+	assert_non_null(process_table_find(&table, 10 + 199999));
+	assert_int_equal(process_table_find_tgid(&table, 100000 + 10 + 199999)->ns_tgid,
+			 10 + 199999);
+	process_table_free(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +120,7 @@ int main(void)
 		cmocka_unit_test(test_number_used_again),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_forget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

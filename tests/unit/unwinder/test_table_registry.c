@@ -16,6 +16,8 @@ static struct {
 	bool used[FILES];
 	uint32_t asked[FILES], waiting[FILES];
 	uint32_t tables, removed; /* in memory */
+	uint32_t objects, room;	  /* in BPF's map */
+	ElfIdentity identity;	  /* of all files */
 } world;
 
 /* ---- in the place of others --------------------------------------------------------------------
@@ -93,23 +95,37 @@ void table_memory_remove_table(TableMemory *memory, TableHandle place)
 	world.removed = place.table;
 }
 
+/* All files have one key here, so that only the number of objects counts. */
 int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 {
-	return fd && key && value && !flags ? 0 : -EINVAL;
+	if (!fd || !key || !value || flags)
+		return -EINVAL;
+	if (world.objects == world.room)
+		return -E2BIG;
+	world.objects++;
+	return 0;
 }
 
 int bpf_map_delete_elem(int fd, const void *key)
 {
-	return fd && key ? 0 : -EINVAL;
+	if (!fd || !key)
+		return -EINVAL;
+	world.objects--;
+	return 0;
 }
 
-FileView mapped_files_view(const MappedFiles *files, uint32_t file)
+void mapped_files_pin(MappedFiles *files, uint32_t file, bool pinned)
 {
-	static const ElfIdentity identity;
-
 	assert_null(files);
 	assert_uint_in_range(file, 1, FILES - 1);
-	return (FileView){.fd = world.fd, .identity = &identity, .path = "/lib/libfoo.so"};
+	assert_int_equal(pinned, world.waiting[file] == 0); /* from the request to the answer */
+}
+
+FileView mapped_files_view(MappedFiles *files, uint32_t file)
+{
+	assert_null(files);
+	assert_uint_in_range(file, 1, FILES - 1);
+	return (FileView){.fd = world.fd, .identity = &world.identity, .path = "/lib/libfoo.so"};
 }
 
 int mapped_files_open_beside(void *user, const MappedFile *file, const char *path)
@@ -170,10 +186,62 @@ static void test_inherited(void **state)
 	close(world.fd);
 }
 
+/* BPF's map is full: the object of a file that no process maps makes room, until it is mapped. */
+static void test_objects(void **state)
+{
+	struct unwind_object vdso;
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	ElfSegment segment = {.file_size = 4096, .exec = true};
+	TableRegistry *tables;
+
+	(void)state;
+	memset(&world, 0, sizeof(world));
+	world.room = 2;
+	*vec_push(&world.identity.loads) = segment;
+	world.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(table_registry_new(&maps, NULL, NULL, is_used, NULL, &tables), 0);
+	for (uint32_t file = 1; file <= 2; file++) {
+		world.used[file] = true;
+		table_registry_request(tables, file);
+	}
+	table_registry_process(tables);
+	assert_int_equal(world.objects, 2);
+	world.used[3] = true;
+	table_registry_request(tables, 3);
+	table_registry_process(tables);
+	assert_int_equal(table_registry_counts(tables).objects_lost, 1); /* all are used */
+
+	world.used[1] = false;
+	world.room = 3;
+	assert_true(map(tables, 2).table);
+	assert_int_equal(world.objects, 2);
+	world.room = 2;
+	world.used[1] = true;
+	world.used[2] = false;
+	table_registry_drop_one(
+		tables); /* of 2, whose table is requested again when it is mapped */
+	world.used[2] = true;
+	assert_int_equal(map(tables, 2).row, NO_TABLE_YET);
+	world.used[1] = false;
+	world.objects = 2;
+	table_registry_process(tables);
+	assert_int_equal(world.objects, 2);
+	assert_int_equal(table_registry_counts(tables).objects_lost, 1); /* that of 1 made room */
+	world.used[1] = true;
+	world.used[2] = false;
+	assert_true(map(tables, 1).table); /* added again, and that of 2 makes room */
+	assert_int_equal(world.objects, 2);
+	assert_int_equal(table_registry_counts(tables).objects_lost, 1);
+	table_registry_free(tables);
+	vec_free(&world.identity.loads);
+	close(world.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inherited),
+		cmocka_unit_test(test_objects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
