@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #define NO_ROOT UINT32_MAX
-/* If there are no more descriptors, so many files are closed, and more are looked at. */
+/* If there are no more descriptors, so many files are closed, and as many more are looked at. */
 #define CLOSE_AT_ONCE 64
-#define CLOSE_LOOKS   256
 /* The rights of so many different users that map one file are kept. */
 #define RIGHTS_OF_FILE 4
 /* The rights of the processes that map one file are read so often: that takes some 40 us. */
@@ -183,8 +182,6 @@ static int is_mapped(void *user, enum mapped_method way, int fd, const struct st
 	int error;
 
 	(void)way;
-	if (!safe_open_may_keep(fd))
-		return -EMFILE;
 	error = elf_identifier_identify(candidate->files->identifier, fd, &candidate->identity);
 	if (!error && !is_same_file(st, candidate->mapping, &candidate->identity))
 		error = -ESTALE;
@@ -221,6 +218,19 @@ static int open_again(const MappedFiles *files, const HeldFile *held)
 	return fd;
 }
 
+/* Returns whether it was closed. */
+static bool close_if_path_leads(const MappedFiles *files, HeldFile *held)
+{
+	int again = open_again(files, held);
+
+	if (again < 0)
+		return false;
+	close(again);
+	closep(&held->fd);
+	held->closed = true;
+	return true;
+}
+
 /*
  * A recording of the whole system can map more files than a process may have open. Those that were
  * opened first and that their paths still lead to are closed, and opened again when they are read.
@@ -228,18 +238,17 @@ static int open_again(const MappedFiles *files, const HeldFile *held)
  */
 static bool close_some(MappedFiles *files)
 {
-	size_t looks = MIN((size_t)CLOSE_LOOKS, files->list.count), closed = 0;
+	size_t closed = 0, kept = 0;
 
-	for (; looks > 0 && closed < CLOSE_AT_ONCE; looks--) {
+	for (size_t i = 0; i < files->list.count && closed < CLOSE_AT_ONCE; i++) {
 		HeldFile *held = &files->list.items[files->next_to_close++ % files->list.count];
-		int again = held->fd < 0 || held->pinned ? -1 : open_again(files, held);
 
-		if (again < 0)
+		if (held->fd < 0 || held->pinned)
 			continue;
-		close(again);
-		closep(&held->fd);
-		held->closed = true;
-		closed++;
+		if (close_if_path_leads(files, held))
+			closed++;
+		else if (++kept > CLOSE_AT_ONCE)
+			break; /* Looking at those that stay open must not take long each time. */
 	}
 	return closed > 0;
 }
@@ -279,8 +288,6 @@ static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *map
 	    !strcmp(mapping->path + length - (sizeof(deleted) - 1), deleted))
 		held->flags |= FILE_DELETED;
 	fd = mapped_range_open(&range, is_mapped, &candidate, &st);
-	if (fd == -EMFILE && close_some(files))
-		fd = mapped_range_open(&range, is_mapped, &candidate, &st);
 	if (fd < 0) {
 		held->error = fd;
 		held->flags |= FILE_UNREADABLE;
@@ -293,6 +300,11 @@ static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *map
 	held->inode = st.st_ino;
 	held->size = st.st_size;
 	held->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
+	if (safe_open_may_keep(fd) || close_some(files) || close_if_path_leads(files, held))
+		return;
+	closep(&held->fd);
+	held->error = -EMFILE;
+	held->flags |= FILE_UNREADABLE;
 }
 
 static int emit_file(MappedFiles *files, uint32_t id, const HeldFile *held,
@@ -637,6 +649,7 @@ FileView mapped_files_view(MappedFiles *files, uint32_t id)
 			.fd = -1, .flags = FILE_UNREADABLE, .identity = &none, .path = ""};
 	reopen(files, held);
 	return (FileView){.fd = held->fd,
+			  .closed = held->closed,
 			  .flags = held->flags,
 			  .identity = &held->identity,
 			  .path = held->path ? held->path : ""};

@@ -243,6 +243,9 @@ static int warn_files(Recording *recording)
 		{mapped_files_unopened(recording->files, -EACCES),
 		 "unreadable without CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; "
 		 "their functions have no names, and stacks end in them"},
+		{mapped_files_unopened(recording->files, -EMFILE),
+		 "deleted ones closed (too many open files); their functions have no names, and "
+		 "stacks may end in them; ulimit -n raises the limit"},
 	};
 
 	return write_warnings(recording, "mapped files", warnings, ARRAY_LEN(warnings));

@@ -360,6 +360,8 @@ void table_registry_request(TableRegistry *tables, uint32_t file)
 		table->handle = tables->vdso;
 		table->state = table->handle.table ? TABLE_READY : TABLE_NONE;
 		table->none = NO_TABLE_LOST;
+	} else if (view.closed) {
+		table->none = NO_TABLE_YET; /* it is requested again */
 	} else if (view.fd < 0) {
 		table->none = view.flags & FILE_ANON ? NO_TABLE_JIT : NO_TABLE_LOST;
 		table->state = TABLE_NONE;
