@@ -97,8 +97,13 @@ static void store_one(TableService *service)
 	table_cache_store(service->cache, &kept->key, &kept->table);
 	service->kept_bytes -= unwind_table_bytes(&kept->table);
 	unwind_table_free(&kept->table);
-	if (!has_kept(service))
-		service->kept.count = service->kept_next = 0;
+	/* A machine that is always busy never stores all of them. */
+	if (service->kept_next < service->kept.count / 2)
+		return;
+	service->kept.count -= service->kept_next;
+	memmove(service->kept.items, service->kept.items + service->kept_next,
+		service->kept.count * sizeof(*service->kept.items));
+	service->kept_next = 0;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
