@@ -7,7 +7,6 @@
  * addresses are named once.
  */
 #include "jit_table.h"
-#include "jitdump.h"
 #include "perf_map.h"
 #include "range_history.h"
 #include <string.h>
@@ -28,6 +27,9 @@ typedef struct Code {
 	size_t first_line, line_count;
 } Code;
 
+/* What is done in the next pass over a jitdump; without wanted addresses only the last one. */
+enum pass { PASS_FIND, PASS_FIND_MOVED, PASS_ADD };
+
 struct JitTable {
 	VEC(JitPiece) pieces; /* in the order of the file */
 	VEC(uint32_t) found;
@@ -42,6 +44,10 @@ struct JitTable {
 	bool history_built;
 	const uint64_t *wanted; /* sorted; NULL = all addresses are */
 	size_t wanted_count;
+	enum pass pass;
+	Map moved;  /* JitdumpLoad::index of code that was moved to one of them */
+	Map starts; /* JitdumpLoad::start of code that is kept */
+	JitdumpVisitor visitor;
 	uint64_t room; /* of a perf map: the next free SVMA */
 	size_t pending_line;
 	uint64_t pending_start; /* the code that the pending lines belong to */
@@ -64,6 +70,8 @@ void jit_table_free(JitTable *table)
 	strings_free(&table->strings);
 	map_free(&table->same);
 	map_free(&table->by_index);
+	map_free(&table->moved);
+	map_free(&table->starts);
 	range_history_free(&table->history);
 	free(table);
 }
@@ -158,14 +166,14 @@ void jit_table_limit(JitTable *table, const uint64_t *addresses, size_t count)
 	table->wanted_count = count;
 }
 
-static bool is_wanted(const JitTable *table, const PerfMapPiece *piece)
+static bool is_wanted(const JitTable *table, uint64_t start, uint64_t size)
 {
 	size_t next;
 
 	if (!table->wanted)
 		return true;
-	next = partition_point(middle, table->wanted_count, table->wanted[middle] < piece->start);
-	return next < table->wanted_count && table->wanted[next] - piece->start < piece->size;
+	next = partition_point(middle, table->wanted_count, table->wanted[middle] < start);
+	return next < table->wanted_count && table->wanted[next] - start < size;
 }
 
 static void add_map_piece(void *user, const PerfMapPiece *piece)
@@ -174,7 +182,7 @@ static void add_map_piece(void *user, const PerfMapPiece *piece)
 	Code wanted = {.svma = table->room, .size = piece->size, .start = piece->start};
 	uint32_t code;
 
-	if (!is_wanted(table, piece))
+	if (!is_wanted(table, piece->start, piece->size))
 		return;
 	wanted.name = intern_name(table, piece->name, piece->name_size);
 	code = find_same(table, wanted.start, wanted.size, wanted.name);
@@ -202,6 +210,35 @@ void jit_table_add_perf_map(JitTable *table, const char *text, size_t size)
 
 /* ---- from a jitdump ------------------------------------------------------- */
 
+static void find_load(void *user, const JitdumpLoad *load)
+{
+	JitTable *table = user;
+
+	if (is_wanted(table, load->start, load->size) ||
+	    map_get(&table->moved, load->index) != MAP_NONE)
+		map_set(&table->starts, load->start, 0);
+}
+
+static void find_move(void *user, const JitdumpMove *move)
+{
+	JitTable *table = user;
+
+	if (is_wanted(table, move->new_start, move->size))
+		map_set(&table->moved, move->index, 0);
+}
+
+static void ignore_line(void *user, const JitdumpLine *line)
+{
+	(void)user;
+	(void)line;
+}
+
+/* Whether code that begins there is kept. */
+static bool is_kept(const JitTable *table, uint64_t start)
+{
+	return !table->wanted || map_get(&table->starts, start) != MAP_NONE;
+}
+
 static void drop_pending_lines(JitTable *table)
 {
 	table->summary.lines_unused += table->lines.count - table->pending_line;
@@ -216,6 +253,8 @@ static void add_line(void *user, const JitdumpLine *line)
 	if (line->code_start != table->pending_start)
 		drop_pending_lines(table);
 	table->pending_start = line->code_start;
+	if (!is_kept(table, line->code_start))
+		return;
 	order = table->lines.count;
 	*vec_push(&table->lines) = (Line){
 		.offset = line->address - line->code_start,
@@ -259,11 +298,15 @@ static void add_load(void *user, const JitdumpLoad *load)
 		.svma = load->offset,
 		.size = load->size,
 		.start = load->start,
-		.name = intern_name(table, load->name, SIZE_MAX),
 		.first_line = table->pending_line,
 	};
 	uint32_t code = MAP_NONE;
 
+	if (!is_kept(table, load->start)) {
+		drop_pending_lines(table);
+		return;
+	}
+	wanted.name = intern_name(table, load->name, SIZE_MAX);
 	wanted.line_count = adopt_pending_lines(table, load->start, load->size);
 	if (wanted.line_count == 0)
 		code = find_same(table, wanted.start, wanted.size, wanted.name);
@@ -278,6 +321,8 @@ static void add_move(void *user, const JitdumpMove *move)
 	JitTable *table = user;
 	uint32_t code = map_get(&table->by_index, move->index);
 
+	if (!is_wanted(table, move->new_start, move->size))
+		return;
 	if (code == MAP_NONE) {
 		table->summary.moves_unknown++;
 		return;
@@ -286,19 +331,47 @@ static void add_move(void *user, const JitdumpMove *move)
 		  MIN(move->size, table->codes.items[code].size));
 }
 
+void jit_table_begin_pass(JitTable *table, JitdumpParser *parser)
+{
+	if (!table->wanted)
+		table->pass = PASS_ADD;
+	table->visitor = table->pass == PASS_ADD
+				 ? (JitdumpVisitor){add_load, add_move, add_line, table}
+				 : (JitdumpVisitor){find_load, find_move, ignore_line, table};
+	*parser = (JitdumpParser){.visitor = &table->visitor};
+}
+
+bool jit_table_end_pass(JitTable *table, const JitdumpParser *parser)
+{
+	if (table->pass != PASS_ADD) {
+		bool moved = table->pass == PASS_FIND && table->moved.count > 0;
+
+		table->pass = moved ? PASS_FIND_MOVED : PASS_ADD;
+		return true;
+	}
+	table->pass = PASS_FIND;
+	drop_pending_lines(table);
+	table->summary.malformed = parser->summary.malformed;
+	table->summary.unknown = parser->summary.unknown;
+	table->summary.torn_bytes = parser->summary.torn_bytes;
+	table->summary.no_times = parser->summary.no_times;
+	return false;
+}
+
 int jit_table_add_jitdump(JitTable *table, const void *data, size_t size)
 {
-	const JitdumpVisitor visitor = {add_load, add_move, add_line, table};
-	JitdumpSummary summary;
-	int r = jitdump_parse(data, size, &visitor, &summary);
+	JitdumpParser parser;
+	size_t used;
 
-	if (r < 0)
-		return r;
-	drop_pending_lines(table);
-	table->summary.malformed = summary.malformed;
-	table->summary.unknown = summary.unknown;
-	table->summary.torn_bytes = summary.torn_bytes;
-	table->summary.no_times = summary.no_times;
+	do {
+		int r;
+
+		jit_table_begin_pass(table, &parser);
+		r = jitdump_parse_part(&parser, data, size, /* skip= */ false, &used);
+		if (r < 0)
+			return r;
+		jitdump_end(&parser, (const uint8_t *)data + used, size - used);
+	} while (jit_table_end_pass(table, &parser));
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #ifndef WALLPROF_JIT_TABLE_H
 #define WALLPROF_JIT_TABLE_H
 
+#include "jitdump.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,15 +52,25 @@ JitTable *jit_table_new(void);
 void jit_table_free(JitTable *table);
 
 /*
- * Of perf maps that are added later, only the pieces that have one of these addresses are kept: a
- * map can have millions of lines. The addresses are sorted, and must stay.
+ * Of files that are added later, only the pieces that have one of these addresses are kept, and the
+ * pieces from which such a one was moved: a file can have millions. The addresses are sorted, and
+ * must stay.
  */
 void jit_table_limit(JitTable *table, const uint64_t *addresses, size_t count);
 
 /* A map can be added in parts, each of which ends with a line. */
 void jit_table_add_perf_map(JitTable *table, const char *text, size_t size);
 
-/* Returns 0, or jitdump_parse()'s error; then nothing was added. */
+/*
+ * A dump is read several times, because code may be moved to an address long after it was loaded,
+ * and its lines come before it. Each pass is begun, then all parts are parsed with the parser
+ * (jitdump_parse_part()), then it is ended; jit_table_end_pass() returns whether the table needs
+ * another pass.
+ */
+void jit_table_begin_pass(JitTable *table, JitdumpParser *parser);
+bool jit_table_end_pass(JitTable *table, const JitdumpParser *parser);
+
+/* Adds a dump that is in memory. Returns 0, or jitdump_parse()'s error; then nothing was added. */
 int jit_table_add_jitdump(JitTable *table, const void *data, size_t size);
 
 const JitTableSummary *jit_table_summary(const JitTable *table);

@@ -53,13 +53,6 @@ struct debug_entry {
 	int32_t line, discriminator;
 };
 
-typedef struct Parser {
-	const uint8_t *data;
-	const JitdumpVisitor *visitor;
-	JitdumpSummary summary;
-	uint64_t line_bias; /* the error in the addresses of lines */
-} Parser;
-
 /* The rest of a record. */
 typedef struct Cursor {
 	const uint8_t *p, *end;
@@ -91,7 +84,7 @@ static bool is_range(uint64_t start, uint64_t size)
 	return size > 0 && size <= UINT64_MAX - start;
 }
 
-static bool visit_load(Parser *parser, Cursor cursor, uint64_t ns)
+static bool visit_load(JitdumpParser *parser, Cursor cursor, uint64_t ns)
 {
 	struct code_load load;
 	const char *name;
@@ -103,19 +96,20 @@ static bool visit_load(Parser *parser, Cursor cursor, uint64_t ns)
 	    (size_t)(cursor.end - cursor.p) < load.size)
 		return false;
 	parser->summary.loads++;
-	parser->visitor->load(parser->visitor->user, &(JitdumpLoad){
-							     .ns = ns,
-							     .pid = load.pid,
-							     .start = load.start,
-							     .size = load.size,
-							     .index = load.index,
-							     .offset = cursor.p - parser->data,
-							     .name = name,
-						     });
+	parser->visitor->load(parser->visitor->user,
+			      &(JitdumpLoad){
+				      .ns = ns,
+				      .pid = load.pid,
+				      .start = load.start,
+				      .size = load.size,
+				      .index = load.index,
+				      .offset = parser->offset + (cursor.p - parser->data),
+				      .name = name,
+			      });
 	return true;
 }
 
-static bool visit_move(Parser *parser, Cursor cursor, uint64_t ns)
+static bool visit_move(JitdumpParser *parser, Cursor cursor, uint64_t ns)
 {
 	struct code_move move;
 
@@ -133,7 +127,7 @@ static bool visit_move(Parser *parser, Cursor cursor, uint64_t ns)
 }
 
 /* Parses the next line; same_source is the source of the previous one. */
-static bool parse_line(const Parser *parser, Cursor *cursor, const char *same_source,
+static bool parse_line(const JitdumpParser *parser, Cursor *cursor, const char *same_source,
 		       JitdumpLine *ret_line)
 {
 	struct debug_entry entry;
@@ -157,7 +151,7 @@ static bool parse_line(const Parser *parser, Cursor *cursor, const char *same_so
  * (Node.js 20 writes such) corrupts all that follows, and nothing distinguishes the good lines
  * before it from the rest.
  */
-static bool visit_lines(Parser *parser, Cursor cursor)
+static bool visit_lines(JitdumpParser *parser, Cursor cursor)
 {
 	JitdumpLine line = {};
 	struct debug_info info;
@@ -181,7 +175,7 @@ static bool visit_lines(Parser *parser, Cursor cursor)
 	return true;
 }
 
-static void visit_record(Parser *parser, const struct record_header *header, Cursor body)
+static void visit_record(JitdumpParser *parser, const struct record_header *header, Cursor body)
 {
 	uint64_t ns = parser->summary.no_times ? 0 : header->timestamp;
 	bool good = true;
@@ -217,12 +211,10 @@ static int check_header(const struct file_header *header, size_t size)
 	return header->size < sizeof(*header) || header->size > size ? -EBADMSG : 0;
 }
 
-int jitdump_parse(const void *data, size_t size, const JitdumpVisitor *visitor,
-		  JitdumpSummary *ret_summary)
+/* Returns the size of the header, or a negative errno. */
+static int parse_header(JitdumpParser *parser, Cursor cursor)
 {
-	Parser parser = {.data = data, .visitor = visitor};
-	Cursor cursor = {parser.data, parser.data + size};
-	struct record_header record;
+	size_t size = cursor.end - cursor.p;
 	struct file_header header;
 	int r;
 
@@ -231,24 +223,71 @@ int jitdump_parse(const void *data, size_t size, const JitdumpVisitor *visitor,
 	r = check_header(&header, size);
 	if (r < 0)
 		return r;
-	parser.summary.pid = header.pid;
-	parser.line_bias = header.filler == V8_FILLER ? V8_LINE_BIAS : 0;
-	parser.summary.no_times = header.flags & ARCH_TIMESTAMP;
-	cursor.p = parser.data + header.size;
+	parser->begun = true;
+	parser->summary.pid = header.pid;
+	parser->line_bias = header.filler == V8_FILLER ? V8_LINE_BIAS : 0;
+	parser->summary.no_times = header.flags & ARCH_TIMESTAMP;
+	return header.size;
+}
+
+int jitdump_parse_part(JitdumpParser *parser, const void *data, size_t size, bool skip,
+		       size_t *ret_used)
+{
+	Cursor cursor = {data, (const uint8_t *)data + size};
+	struct record_header record;
+	uint64_t skipped = 0;
+
+	parser->data = data;
+	if (!parser->begun) {
+		int r = parse_header(parser, cursor);
+
+		if (r < 0)
+			return r;
+		cursor.p += r;
+	}
 	for (;;) {
 		Cursor body = cursor;
+		size_t left = cursor.end - cursor.p;
 
-		if (!take(&body, &record, sizeof(record)) || record.size < sizeof(record) ||
-		    record.size > (size_t)(cursor.end - cursor.p))
+		if (!take(&body, &record, sizeof(record)) || record.size < sizeof(record))
 			break;
+		if (record.size > left) {
+			if (skip && cursor.p == data) {
+				parser->summary.malformed++;
+				skipped = record.size;
+			}
+			break;
+		}
 		cursor.p += record.size;
 		body.end = cursor.p;
-		visit_record(&parser, &record, body);
+		visit_record(parser, &record, body);
 	}
+	*ret_used = skipped ? skipped : (size_t)(cursor.p - (const uint8_t *)data);
+	parser->offset += *ret_used;
+	return 0;
+}
+
+void jitdump_end(JitdumpParser *parser, const void *data, size_t size)
+{
+	Cursor cursor = {data, (const uint8_t *)data + size};
+	struct record_header record;
+
 	/* A record with an impossible length is not a torn one. */
-	if ((size_t)(cursor.end - cursor.p) >= sizeof(record) && record.size < sizeof(record))
-		parser.summary.malformed++;
-	parser.summary.torn_bytes = cursor.end - cursor.p;
+	if (take(&cursor, &record, sizeof(record)) && record.size < sizeof(record))
+		parser->summary.malformed++;
+	parser->summary.torn_bytes = size;
+}
+
+int jitdump_parse(const void *data, size_t size, const JitdumpVisitor *visitor,
+		  JitdumpSummary *ret_summary)
+{
+	JitdumpParser parser = {.visitor = visitor};
+	size_t used;
+	int r = jitdump_parse_part(&parser, data, size, /* skip= */ false, &used);
+
+	if (r < 0)
+		return r;
+	jitdump_end(&parser, (const uint8_t *)data + used, size - used);
 	*ret_summary = parser.summary;
 	return 0;
 }

@@ -56,6 +56,28 @@ typedef struct JitdumpSummary {
 			*/
 } JitdumpSummary;
 
+/* A dump that is parsed in parts. The visitor and all zeros is one that has not begun. */
+typedef struct JitdumpParser {
+	const JitdumpVisitor *visitor;
+	JitdumpSummary summary;
+	uint64_t offset;     /* of the next part in the dump */
+	uint64_t line_bias;  /* the error in the addresses of lines */
+	bool begun;	     /* the header was parsed */
+	const uint8_t *data; /* the current part */
+} JitdumpParser;
+
+/*
+ * Visits the complete records of a part, which begins at parser->offset of the dump; the first part
+ * has the header. Returns 0, with *ret_used, which the next part begins behind, or an error of
+ * jitdump_parse(). If nothing was used, the record needs a larger part. skip: a record that is
+ * larger than the part is skipped instead, and *ret_used may be larger than the part.
+ */
+int jitdump_parse_part(JitdumpParser *parser, const void *data, size_t size, bool skip,
+		       size_t *ret_used);
+
+/* Takes the rest, which is no complete record, into account in the summary. */
+void jitdump_end(JitdumpParser *parser, const void *data, size_t size);
+
 /*
  * Visits all records in order. Returns 0; -EBADMSG if this is no jitdump;
  * -EPROTONOSUPPORT if it is of another version or byte order. Then nothing was visited.

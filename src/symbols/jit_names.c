@@ -19,6 +19,8 @@
 #define FILE_SIZE_MAX	 (1ULL << 30)
 #define OUTPUT_MAX	 (256u << 20)
 #define MAP_PART	 (4u << 20)
+#define DUMP_PART	 (16u << 20)
+#define MEMORY_MAX	 (512ULL << 20)
 #define READ_SIZE	 (256u << 10)
 #define SECONDS_BASE	 10
 #define BYTES_PER_SECOND (8u << 20)
@@ -98,29 +100,6 @@ static void emit_piece(void *user, const JitPiece *piece)
 	send_some(emitter);
 }
 
-/*
- * Reads the whole file, or returns NULL. The file may grow meanwhile; only its first size counts.
- */
-static char *read_all(int fd, size_t *ret_size)
-{
-	struct stat st;
-	size_t got = 0;
-	char *data;
-
-	if (fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size > FILE_SIZE_MAX)
-		return NULL;
-	data = xmalloc(st.st_size + 1);
-	while (got < (size_t)st.st_size) {
-		ssize_t n = pread(fd, data + got, st.st_size - got, got);
-
-		if (n <= 0)
-			break;
-		got += n;
-	}
-	*ret_size = got;
-	return data;
-}
-
 static int compare_addresses(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -167,28 +146,63 @@ static int read_perf_map(JitTable *table, int fd)
 	return 0;
 }
 
+/*
+ * Parses a dump of that size once, in parts. A record that is larger than a part is skipped: no
+ * function has so much code.
+ */
+static int parse_jitdump(JitdumpParser *parser, int fd, uint64_t size, uint8_t *part)
+{
+	for (;;) {
+		uint64_t left = parser->offset < size ? size - parser->offset : 0;
+		size_t got = 0, used;
+		int r;
+
+		while (got < MIN(left, DUMP_PART)) {
+			ssize_t n = pread(fd, part + got, MIN(left, DUMP_PART) - got,
+					  parser->offset + got);
+
+			if (n <= 0)
+				break;
+			got += n;
+		}
+		r = jitdump_parse_part(parser, part, got, /* skip= */ got == DUMP_PART, &used);
+		if (r < 0)
+			return r;
+		if (got < DUMP_PART || used == 0) {
+			jitdump_end(parser, part + used, got - used);
+			return 0;
+		}
+	}
+}
+
+/* The file may grow meanwhile; only its first size counts. */
 static int read_jitdump(JitTable *table, int fd)
 {
-	size_t size;
-	char *data = read_all(fd, &size);
-	int r = data ? jit_table_add_jitdump(table, data, size) : -EFBIG;
+	_cleanup_free_ uint8_t *part = xmalloc(DUMP_PART);
+	JitdumpParser parser;
+	struct stat st;
 
-	free(data);
-	return r;
+	if (fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size > FILE_SIZE_MAX)
+		return -EFBIG;
+	do {
+		int r;
+
+		jit_table_begin_pass(table, &parser);
+		r = parse_jitdump(&parser, fd, st.st_size, part);
+		if (r < 0)
+			return r;
+	} while (jit_table_end_pass(table, &parser));
+	return 0;
 }
 
 static int read_table(JitTable *table, const Request *request, int fd)
 {
-	uint64_t *sorted;
-
-	if (request->kind != JIT_PERF_MAP)
-		return read_jitdump(table, fd);
-	sorted =
+	uint64_t *sorted =
 		xcalloc(request->count, sizeof(*sorted)); /* the table needs it until it is freed */
 	memcpy(sorted, request->addresses, request->count * sizeof(*sorted));
 	qsort(sorted, request->count, sizeof(*sorted), compare_addresses);
 	jit_table_limit(table, sorted, request->count);
-	return read_perf_map(table, fd);
+	return request->kind == JIT_PERF_MAP ? read_perf_map(table, fd) : read_jitdump(table, fd);
 }
 
 static void child_main(int socket, const int *fds, const void *argument)
@@ -246,7 +260,8 @@ static void ask_child(const JitFile *file, const Request *request, uint64_t dead
 	struct stat st;
 	uint64_t size = fstat(file->fd, &st) ? 0 : MIN((uint64_t)st.st_size, FILE_SIZE_MAX);
 	uint64_t seconds = SECONDS_BASE + size / BYTES_PER_SECOND;
-	SandboxLimits limits = {.memory = SANDBOX_MEMORY + 4 * size, .cpu_seconds = seconds};
+	SandboxLimits limits = {.memory = SANDBOX_MEMORY + MIN(4 * size, MEMORY_MAX),
+				.cpu_seconds = seconds};
 	uint64_t until_ns = now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC;
 	Sandbox sandbox;
 

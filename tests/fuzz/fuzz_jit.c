@@ -148,6 +148,42 @@ static void read_map(Seen *seen)
 	ask_table(table, seen, /* is_map= */ true);
 }
 
+static void take_youngest(void *user, const JitPiece *piece)
+{
+	const JitPiece **youngest = user;
+
+	if (!*youngest)
+		*youngest = piece;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A table that keeps only what has one of the addresses says the same of them. */
+static void compare_with_limited(JitTable *table, Seen *seen)
+{
+	JitTable *limited = jit_table_new();
+
+	qsort(seen->asked, seen->asked_count, sizeof(*seen->asked), compare_addresses);
+	jit_table_limit(limited, seen->asked, seen->asked_count);
+	jit_table_add_jitdump(limited, seen->data, seen->size);
+	for (size_t i = 0; i < seen->asked_count; i++) {
+		const JitPiece *all = NULL, *few = NULL;
+
+		jit_table_find(table, seen->asked[i], take_youngest, &all);
+		jit_table_find(limited, seen->asked[i], take_youngest, &few);
+		fuzz_require(!all == !few);
+		if (all)
+			fuzz_require(all->ns == few->ns && all->start == few->start &&
+				     all->svma == few->svma && !strcmp(all->name, few->name));
+	}
+	jit_table_free(limited);
+}
+
 static void read_dump(Seen *seen)
 {
 	JitdumpVisitor visitor = {visit_load, visit_move, visit_line, seen};
@@ -162,6 +198,7 @@ static void read_dump(Seen *seen)
 		fuzz_require(seen->loads + seen->moves + seen->lines == 0);
 	}
 	fuzz_require(jit_table_add_jitdump(table, seen->data, seen->size) == r);
+	compare_with_limited(table, seen);
 	ask_table(table, seen, /* is_map= */ false);
 }
 

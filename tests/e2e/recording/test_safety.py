@@ -190,6 +190,84 @@ def test_names_of_other_files(context):
     expect_failure(check_names, "--all-files")
 
 
+# Describes its code in a jitdump that only root may read, maps it, as programs do to announce it, and may give up
+# its rights then. argv: a folder; "drop" or "keep"; what else is in the dump; the size to which it grows.
+DUMPER = """
+import ctypes, mmap, os, struct, sys, time
+code = bytes.fromhex("55 48 89 e5 48 ff cf 75 fb 5d c3")
+memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
+memory.write(code)
+address, pid = ctypes.addressof(ctypes.c_char.from_buffer(memory)), os.getpid()
+function = ctypes.CFUNCTYPE(None, ctypes.c_ulong)(address)
+def record(kind, body, size=None):
+    return struct.pack("<IIQ", kind, size if size is not None else 16 + len(body), time.monotonic_ns()) + body
+def load(at, name, index):
+    return record(0, struct.pack("<IIQQQQ", pid, pid, at, at, len(code), index) + name + b"\\0" + code)
+os.umask(0o077)
+dump = open(os.path.join(sys.argv[1], f"jit-{pid}.dump"), "w+b", buffering=0)
+dump.write(struct.pack("<6IQQ", 0x4a695444, 1, 40, 62, 0, pid, time.monotonic_ns(), 0) + load(address, b"stolen_name", 1))
+mapped = mmap.mmap(dump.fileno(), 40, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+if sys.argv[2] == "drop":
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+dump.write({"plain": b"", "endless": record(0, b"", 0xffffffff),
+            "lines": record(2, struct.pack("<QQ", address, 2**63) + b"x" * 64),
+            "others": b"".join(load(address + 4096 * i, b"n%d" % i, i) for i in range(1, 100000))}[sys.argv[3]])
+if int(sys.argv[4]):
+    dump.truncate(int(sys.argv[4]))
+print("ready", flush=True)
+while True:
+    function(30000000)
+"""
+
+
+def names_by_dump(context, *arguments):
+    """The names in a profile of that program, the messages, and the memory of the recorder's largest process."""
+    folder, output = context.path("dumps"), context.path("dump.json")
+    folder.mkdir(exist_ok=True)
+    target = context.start([sys.executable, "-c", DUMPER, folder, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+    check(target.stdout.readline() == "ready\n", "the program did not start")
+    recorder = subprocess.Popen([WALLPROF, "-q", "-o", output, "-p", str(target.pid), "-d", "300ms"],
+                                stderr=subprocess.PIPE, text=True)
+    try:
+        messages = recorder.stderr.read()
+        _, status, usage = os.wait4(recorder.pid, 0)
+        recorder.returncode = os.waitstatus_to_exitcode(status)
+    finally:
+        target.kill()
+        target.wait()
+        for dump in folder.iterdir():
+            dump.unlink()
+    check(recorder.returncode == 0, messages)
+    return ({name for t in Profile.load(output).threads for i in range(len(t.times)) for name in t.frames_of(i)},
+            messages, usage.ru_maxrss << 10)
+
+
+def test_jitdump_of_dropped_rights(context):
+    """A jitdump that a process mapped when it was root is not read for it when it is root no more."""
+    needs_root()
+
+    def check_none(rights):
+        names, *_ = names_by_dump(context, rights, "plain", 0)
+        check(not any("stolen_name" in name for name in names), "a file of root's was read for the process")
+    check_none("drop")
+    expect_failure(check_none, "keep")
+
+
+def test_hostile_jitdumps(context):
+    """What a dump says of its own size does not keep the names of its good records away, and a very large one does not
+    take memory."""
+    needs_root()
+
+    def check_memory(used):
+        check(used <= 400 << 20, f"a process had {used >> 20} MB")
+
+    for content, size in (("endless", 1 << 30), ("others", 0), ("lines", 1 << 29)):
+        names, messages, memory = names_by_dump(context, "keep", content, size)
+        check(any("stolen_name" in name for name in names), f"{content}: no name; {messages}")
+        check_memory(memory)
+    expect_failure(check_memory, 1 << 30)
+
+
 def start_silent_server(context):
     """A server of debug information that takes questions and never answers."""
     server = socket.create_server(("127.0.0.1", 0))

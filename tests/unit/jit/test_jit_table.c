@@ -95,6 +95,40 @@ static void test_only_wanted_addresses(void **state)
 	jit_table_free(table);
 }
 
+/* Of a dump, code that was moved to a wanted address is kept, too, with its lines. */
+static void test_only_wanted_code(void **state)
+{
+	static const uint64_t wanted[] = {0x1004, 0x3000};
+	JitTable *table = jit_table_new();
+	const char *source;
+	uint32_t line;
+	Dump dump = {};
+	size_t place;
+
+	(void)state;
+	jit_table_limit(table, wanted, ARRAY_LEN(wanted));
+	dump_header(&dump, 0);
+	dump_load(&dump, 10, 0x1000, 8, 1, "wanted");
+	place = dump_lines_begin(&dump, 0x2000, 1);
+	dump_line(&dump, 0x2000, 7, "moved.js");
+	dump_end(&dump, place);
+	dump_load(&dump, 11, 0x2000, 8, 2, "moved");
+	dump_load(&dump, 12, 0x4000, 8, 3, "unwanted");
+	dump_move(&dump, 13, 0x4000, 0x5000, 8, 3);
+	dump_move(&dump, 14, 0x2000, 0x3000, 8, 2);
+	assert_int_equal(jit_table_add_jitdump(table, dump.items, dump.count), 0);
+	assert_found(table, 0x1004, "wanted@10");
+	assert_found(table, 0x3000, "moved@14");
+	assert_true(jit_table_line(table, find(table, 0x3000).first, 0x3000, &source, &line));
+	assert_int_equal(line, 7);
+	assert_found(table, 0x4000, "");
+	assert_found(table, 0x5000, "");
+	assert_int_equal(jit_table_summary(table)->pieces, 3);
+	assert_int_equal(jit_table_summary(table)->moves_unknown, 0);
+	jit_table_free(table);
+	vec_free(&dump);
+}
+
 static void test_said_twice_is_one(void **state)
 {
 	JitTable *table = from_map("1000 100 a\n1000 100 b\n1000 100 a\n1000 100 a\n2000 10 c\n");
@@ -498,6 +532,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_map_the_last_holds),
 		cmocka_unit_test(test_only_wanted_addresses),
+		cmocka_unit_test(test_only_wanted_code),
 		cmocka_unit_test(test_said_twice_is_one),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_room),

@@ -109,6 +109,59 @@ static void test_all_kinds(void **state)
 	vec_free(&dump);
 }
 
+/* Parses a dump in parts of that size, as from a file. */
+static Seen *parse_in_parts(const Dump *dump, size_t part)
+{
+	Seen *seen = xcalloc(1, sizeof(*seen));
+	const JitdumpVisitor visitor = {see_load, see_move, see_line, seen};
+	JitdumpParser parser = {.visitor = &visitor};
+
+	seen->size = dump->count;
+	for (;;) {
+		size_t left = parser.offset < dump->count ? dump->count - parser.offset : 0, used;
+		size_t got = MIN(left, part);
+		_cleanup_free_ uint8_t *copy = xmalloc(got + 1);
+
+		if (got)
+			memcpy(copy, dump->items + parser.offset, got);
+		assert_int_equal(jitdump_parse_part(&parser, copy, got, got == part, &used), 0);
+		if (got == part && used)
+			continue;
+		jitdump_end(&parser, copy + used, got - used);
+		seen->summary = parser.summary;
+		return seen;
+	}
+}
+
+/* What is visited does not depend on the size of the parts; a record that is larger is skipped. */
+static void test_parts(void **state)
+{
+	Dump dump = {};
+
+	(void)state;
+	make_sample(&dump);
+	for (size_t part = 100; part < dump.count + 20; part++) {
+		Seen *seen = parse_in_parts(&dump, part);
+
+		assert_string_equal(seen->text,
+				    SAMPLE_LINES SAMPLE_FIRST SAMPLE_MOVE SAMPLE_SECOND);
+		assert_int_equal(seen->summary.malformed + seen->summary.torn_bytes, 0);
+		free(seen);
+	}
+	dump_load(&dump, 500, 0x9000, 300, 3, "large");
+	dump_load(&dump, 600, 0xa000, 3, 4, "small");
+	for (size_t part = 100; part < 300; part++) {
+		Seen *seen = parse_in_parts(&dump, part);
+
+		assert_string_equal(seen->text, SAMPLE_LINES SAMPLE_FIRST SAMPLE_MOVE SAMPLE_SECOND
+				    "load small a000+3 #4 at 600\n");
+		assert_int_equal(seen->summary.malformed, 1);
+		assert_int_equal(seen->summary.torn_bytes, 0);
+		free(seen);
+	}
+	vec_free(&dump);
+}
+
 /* The first record is where the header says, and times of another clock are none. */
 static void test_header(void **state)
 {
@@ -351,10 +404,15 @@ static void test_impossible_length(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_kinds),	   cmocka_unit_test(test_header),
-		cmocka_unit_test(test_v8_lines),	   cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_torn_at_every_byte), cmocka_unit_test(test_flipped_bits),
-		cmocka_unit_test(test_malformed),	   cmocka_unit_test(test_impossible_length),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_all_kinds),
+		cmocka_unit_test(test_header),
+		cmocka_unit_test(test_v8_lines),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_torn_at_every_byte),
+		cmocka_unit_test(test_flipped_bits),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_impossible_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
