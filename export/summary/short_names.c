@@ -84,7 +84,7 @@ char *short_names_object(const Object *object)
 			     : xstrdup(name);
 	case OBJECT_FUTEX: /* "0x4080 (prog: table_lock)" */
 		return variable && name[length - 1] == ')'
-			       ? strndup(variable + 2, length - (variable + 2 - name) - 1)
+			       ? xstrndup(variable + 2, length - (variable + 2 - name) - 1)
 			       : xstrdup(name);
 	default:
 		return xstrdup(name);

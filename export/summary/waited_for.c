@@ -125,7 +125,7 @@ char *waited_for_words(enum reason reason)
 	const char *leaf = reason_info[reason].leaf;
 	size_t length = strlen(leaf);
 
-	return *leaf == '[' && leaf[length - 1] == ']' ? strndup(leaf + 1, length - 2)
+	return *leaf == '[' && leaf[length - 1] == ']' ? xstrndup(leaf + 1, length - 2)
 						       : xstrdup(leaf);
 }
 

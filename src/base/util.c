@@ -245,6 +245,11 @@ char *xstrdup(const char *s)
 	return check_memory(strdup(s), strlen(s) + 1);
 }
 
+char *xstrndup(const char *s, size_t length)
+{
+	return check_memory(strndup(s, length), length + 1);
+}
+
 char *xasprintf(const char *fmt, ...)
 {
 	va_list args;

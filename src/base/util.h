@@ -84,11 +84,12 @@ void util_set_memory_failure_status(int status);
 /* Ends the program with that status. */
 void util_exit_failed(void) __attribute__((noreturn));
 
-void *xmalloc(size_t size);
-void *xcalloc(size_t count, size_t size);
+__attribute__((returns_nonnull)) void *xmalloc(size_t size);
+__attribute__((returns_nonnull)) void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *p, size_t size);
-char *xstrdup(const char *s);
-char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+__attribute__((returns_nonnull)) char *xstrdup(const char *s);
+__attribute__((returns_nonnull)) char *xstrndup(const char *s, size_t length);
+__attribute__((returns_nonnull, format(printf, 1, 2))) char *xasprintf(const char *fmt, ...);
 
 /*
  * Call before much new memory is written: the kernel then provides all its pages at once, because a

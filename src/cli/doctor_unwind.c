@@ -138,8 +138,7 @@ static void add_mapping(Doctor *doctor, uint32_t ns_tgid, ProcMapping *mapping)
 	}
 	if (strings_intern(&doctor->paths, mapping->path) < doctor->objects.count)
 		return;
-	add_object(doctor, mapping->path,
-		   mapped_range_open(&handle, is_mapped, mapping, &st));
+	add_object(doctor, mapping->path, mapped_range_open(&handle, is_mapped, mapping, &st));
 }
 
 /* The report of a process is useful if at least one of its files was opened, or if it has none. */

@@ -70,8 +70,8 @@ static bool is_special(const char *path)
 static char *real_path(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	_cleanup_free_ char *folder = slash ? strndup(path, slash - path + 1) : strdup(".");
-	_cleanup_free_ char *real = folder ? realpath(folder, NULL) : NULL;
+	_cleanup_free_ char *folder = slash ? xstrndup(path, slash - path + 1) : xstrdup(".");
+	_cleanup_free_ char *real = realpath(folder, NULL);
 
 	return real ? xasprintf("%s/%s", real, slash ? slash + 1 : path) : NULL;
 }

@@ -122,7 +122,7 @@ static size_t count_options(const char *prefix)
 /* Logs what getopt_long() does not accept. */
 static void report_option(const char *word, bool value_missing)
 {
-	_cleanup_free_ char *name = strndup(word, strcspn(word, "="));
+	_cleanup_free_ char *name = xstrndup(word, strcspn(word, "="));
 	const char *close = strncmp(word, "--", 2) ? NULL : option_close_to(name + 2);
 
 	if (value_missing)

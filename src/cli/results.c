@@ -157,7 +157,7 @@ static char *from_earlier_name(const char *given)
 
 	if (!text_ends_with(given, CAPTURE_SUFFIX) || !stat(given, &st))
 		return NULL;
-	profile = strndup(given, stem_of_capture(given));
+	profile = xstrndup(given, stem_of_capture(given));
 	return stem_of(profile) < strlen(profile) ? results_capture_name(profile) : NULL;
 }
 

@@ -28,7 +28,7 @@ typedef struct HeldFile {
 	int error;  /* why it could not be opened, a negative errno */
 	char *path; /* below its root; NULL if it was never open */
 	uint8_t flags;
-	bool closed; /* for want of descriptors; its path led to it then */
+	bool closed; /* descriptors were scarce, and its path led to it */
 	bool pinned; /* its descriptor is in use */
 	dev_t device;
 	ino_t inode;

@@ -184,7 +184,7 @@ static int next_step(Walk *walk)
 	const char *begin = walk->rest + strspn(walk->rest, "/");
 	size_t length = strcspn(begin, "/");
 	const char *rest = begin + length + strspn(begin + length, "/");
-	_cleanup_free_ char *name = strndup(begin, length);
+	_cleanup_free_ char *name = xstrndup(begin, length);
 
 	if (length == 0)
 		return -EISDIR;

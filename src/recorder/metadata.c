@@ -303,16 +303,15 @@ static int write_device(const char *number, RecordSink sink, void *user)
 	_cleanup_free_ char *below = NULL, *mounted = NULL, *text = NULL;
 	_cleanup_free_ struct rec_device *record = NULL;
 	size_t size, length;
-	int text_length;
 
 	if (!folder)
 		return 0;
 	below = underlying_devices(folder);
 	mounted = mount_point(number);
-	text_length = asprintf(&text, "%s%c%s%c%s", strrchr(folder, '/') + 1, 0, below, 0, mounted);
-	if (text_length < 0 || text_length >= UINT16_MAX)
+	text = xasprintf("%s%c%s%c%s", strrchr(folder, '/') + 1, 0, below, 0, mounted);
+	size = strlen(strrchr(folder, '/') + 1) + 1 + strlen(below) + 1 + strlen(mounted) + 1;
+	if (size > UINT16_MAX)
 		return 0;
-	size = text_length + 1;
 	length = (sizeof(*record) + size + 7) & ~7UL;
 	record = xcalloc(1, length);
 	record->h = (struct record){.len = length, .kind = REC_DEVICE, .ns = now_ns()};
