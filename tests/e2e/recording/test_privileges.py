@@ -108,18 +108,18 @@ def record_with_capabilities(context, place):
     check_timed("the window", place.report()["window_ns"], 300 * MS, 0.02, noise(300 * MS))
 
 
-def names_of_jit(context, place, mode):
-    """The names that a user with capabilities gets of a process of root's, whose perf map has this mode."""
-    target = context.start(context.workload("jit", map=1, first=20000))
-    perf_map = Path(f"/tmp/perf-{target.pid}.map")
-    wait_until(perf_map.exists, "the perf map is written")
-    perf_map.chmod(mode)
+def names_of_jit(context, place, kind, mode):
+    """The names that a user with capabilities gets of a process of root's, whose perf map or jitdump has this mode."""
+    target = context.start(context.workload("jit", first=20000, **{kind: 1}), cwd=context.folder)
+    named = Path(f"/tmp/perf-{target.pid}.map") if kind == "map" else context.path(f"jit-{target.pid}.dump")
+    wait_until(named.exists, "the names are written")
+    named.chmod(mode)
     try:
         place.record((*NEEDED, FOR_DELETED), "-p", target.pid, "-d", "300ms")
     finally:
         target.kill()
         target.wait()
-        perf_map.unlink()
+        named.unlink()
     profile = Profile.load(place.folder / "p.json.gz")
     return {name for t in profile.threads for i in range(len(t.times)) for name in t.frames_of(i)}
 
@@ -129,8 +129,10 @@ def test_perf_map_of_another_user(context):
     with ExitStack() as left:
         place = Place(context)
         allowed(place, left)
-        check("jit_first" not in names_of_jit(context, place, 0o600), "root's own perf map was read for the user")
-        check("jit_first" in names_of_jit(context, place, 0o644), "a perf map that all may read was not")
+        context.folder.chmod(0o755)
+        for kind in ("map", "dump"):
+            check("jit_first" not in names_of_jit(context, place, kind, 0o600), f"root's own {kind} was read for the user")
+            check("jit_first" in names_of_jit(context, place, kind, 0o644), f"a {kind} that all may read was not")
 
 
 def served_to_user(context, place, call, question):
