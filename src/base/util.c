@@ -187,7 +187,7 @@ void util_exit_failed(void)
 
 static void *check_memory(void *p, size_t size)
 {
-	if (p || size == 0)
+	if (p)
 		return p;
 	log_error("getting %zu bytes of memory failed: %s", size, error_text(-ENOMEM));
 	util_exit_failed();
@@ -205,7 +205,8 @@ void *xcalloc(size_t count, size_t size)
 
 void *xrealloc(void *p, size_t size)
 {
-	return check_memory(realloc(p, size), size);
+	p = realloc(p, size);
+	return p || size == 0 ? p : check_memory(p, size);
 }
 
 static const VecMemory *vec_memory;
