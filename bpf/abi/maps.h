@@ -77,6 +77,30 @@ struct thread_slot {
 #define SLEEP_START_TID(word) ((u32)((word) >> SLEEP_START_TIME_BITS))
 #define SLEEP_START_NS(word)  (((word) & ((1ULL << SLEEP_START_TIME_BITS) - 1)) << 10)
 
+/*
+ * --budget: the waiting place of a thread that sleeps, in the same slots, and whether chance
+ * decided that its switch-out has no stacks; 0 = it does not sleep. A place is a hash; its high
+ * bits are its slot in budget_places.
+ */
+#define BUDGET_PLACE_BITS      41
+#define BUDGET_TAG_BITS	       25
+#define BUDGET_SLOTS	       (1u << (BUDGET_PLACE_BITS - BUDGET_TAG_BITS))
+#define BUDGET_SLEEP_UNSAMPLED (1ULL << BUDGET_PLACE_BITS)
+#define BUDGET_SLEEP(tid, place, unsampled)                                                        \
+	((u64)(tid) << SLEEP_START_TIME_BITS | (u64)(unsampled) << BUDGET_PLACE_BITS | (place))
+#define BUDGET_SLEEP_TID(word)	      SLEEP_START_TID(word)
+#define BUDGET_SLEEP_PLACE(word)      ((word) & (BUDGET_SLEEP_UNSAMPLED - 1))
+#define BUDGET_SLEEP_LACKS(word, tid) ((word) >> BUDGET_PLACE_BITS == ((u64)(tid) << 1 | 1))
+
+/*
+ * budget_rate: the chance (CHANCE_CERTAIN: always) of a wait of 1024 ns, times 1 <<
+ * BUDGET_RATE_SHIFT. A wait of `units` of 1024 ns or more always has its stacks with
+ * BUDGET_RATE(units).
+ */
+#define BUDGET_RATE_SHIFT  20
+#define BUDGET_RATE(units) (((u64)CHANCE_CERTAIN << BUDGET_RATE_SHIFT) / (units))
+#define BUDGET_UNITS_MAX   (1u << 20)
+
 /* A kernel lock's holder, and which lock it is (enum switch_lock). A tid has 22 bits. */
 #define LOCK_OWNER(tid, owner, lock) ((u64)(tid) << 32 | (u64)(lock) << 24 | (owner))
 #define LOCK_OWNER_WAITER(word)	     ((u32)((word) >> 32))
@@ -245,6 +269,7 @@ struct cpu_account {
 	u32 phase_program; /* enum cost_program */
 	u32 phase_reserved;
 	u64 phases[COST_PROGRAMS][COST_PHASES][2]; /* runs and nanoseconds */
+	u64 cost_ns, ran_ns; /* all cost so far, and the time that targets ran; budget.bpf.h */
 } __attribute__((aligned(64)));
 
 /*

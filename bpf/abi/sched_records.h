@@ -42,7 +42,22 @@ enum switch_parts {
 	SWITCH_HAS_OBJECT = 1 << 1, /* inode to generation */
 	/* Not a part: next was moved several times (moved_before). */
 	SWITCH_MOVED_REPEATEDLY = 1 << 2,
+	/* Not a part: the stacks and the object were left out on purpose, by chance (--budget). */
+	SWITCH_UNSAMPLED = 1 << 3,
 };
+
+/*
+ * rec_switch::parts and rec_waking::parts, with --budget: the chance that the stacks and the object
+ * of the record had to be taken, in units of 1 / CHANCE_CERTAIN. One that was taken with a chance
+ * of a quarter stands for four.
+ */
+#define CHANCE_CERTAIN	 4096u
+#define CHANCE_LEAST	 128u
+#define CHANCE_SHIFT	 4
+#define CHANCE_OF(parts) ((parts) >> CHANCE_SHIFT ? (parts) >> CHANCE_SHIFT : CHANCE_CERTAIN)
+
+/* --budget: the recorder takes the stacks of threads that lack them and have slept for so long. */
+#define BUDGET_LONG_NS 20000000ULL
 
 struct rec_switch {
 	struct record h;
@@ -94,7 +109,12 @@ struct rec_switch {
 	 */
 	u32 owner;
 	u8 lock; /* enum switch_lock: the kernel lock that prev contended for last */
-	u8 reserved[3];
+	u8 reserved;
+	/*
+	 * --budget: a hash of where prev called the system call, and of its first argument. Waits
+	 * of one thread in one call with the same hash mostly have the same stacks.
+	 */
+	u16 place;
 	/*
 	 * SWITCH_HAS_OBJECT. The open file of the descriptor, by its inode, as in rec_inode.
 	 * Instead: in a call that only sleeps (nanosleep, clock_nanosleep, select and the like
@@ -166,6 +186,8 @@ enum waking_flags {
  */
 enum waking_parts {
 	WAKING_HAS_STACKS = 1 << 0, /* kstack and ustack */
+	/* Not a part: as SWITCH_UNSAMPLED, of the waker's stacks. */
+	WAKING_UNSAMPLED = 1 << 1,
 };
 
 struct rec_waking {

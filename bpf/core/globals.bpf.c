@@ -24,6 +24,7 @@ const volatile u64 setting_cgroup = 0;
 const volatile u32 setting_cgroup_hierarchy = 0;
 const volatile bool setting_taken_time = false;
 const volatile bool setting_cost = false;
+const volatile bool setting_budget = false;
 const volatile struct kernel_type_ids setting_type_ids = {};
 
 u64 target_bits[TARGET_WORDS];
@@ -54,6 +55,8 @@ struct unwind_object vdso_object;
 struct unwind_counts unwind_counts;
 u64 unwind_epoch;
 u64 mappings_epoch;
+u64 budget_rate;
+u8 snapshot_sleepers;
 
 struct open_faults_map open_faults SEC(".maps");
 struct open_bios_map open_bios SEC(".maps");
@@ -70,6 +73,8 @@ struct group_rings_map group_rings SEC(".maps");
 struct accounts_map accounts SEC(".maps");
 struct scratch_map scratch SEC(".maps");
 struct copies_map copies SEC(".maps");
+struct budget_map budget_places SEC(".maps");
+struct budget_map budget_sleeps SEC(".maps");
 
 __noinline int account_sent(u32 kind)
 {

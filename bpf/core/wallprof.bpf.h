@@ -45,6 +45,7 @@ extern const volatile u64 setting_cgroup;	   /* the recorded cgroup's id; 0 = no
 extern const volatile u32 setting_cgroup_hierarchy;
 extern const volatile bool setting_taken_time; /* the kernel may account for it */
 extern const volatile bool setting_cost;       /* phases of programs are measured; cost.bpf.h */
+extern const volatile bool setting_budget;     /* see budget.bpf.h */
 extern const volatile struct kernel_type_ids setting_type_ids; /* see fd.bpf.c */
 
 /* ---- state shared with user space (mapped there) --------------------------- */
@@ -76,8 +77,10 @@ extern u64 snapshot_ns;
 extern u64 owners_found[SLEEP_SLOTS]; /* written by snapshot_stacks(): lock holders */
 extern struct unwind_object vdso_object;
 extern struct unwind_counts unwind_counts;
-extern u64 unwind_epoch;   /* see unwind_head */
-extern u64 mappings_epoch; /* changes after each change of an entry in `processes` */
+extern u64 unwind_epoch;     /* see unwind_head */
+extern u64 mappings_epoch;   /* changes after each change of an entry in `processes` */
+extern u64 budget_rate;	     /* see BUDGET_RATE() */
+extern u8 snapshot_sleepers; /* the iterators visit only those that lack stacks; budget.bpf.h */
 
 /* ---- maps --------------------------------------------------------------------- */
 
@@ -338,6 +341,15 @@ struct open_requests_map {
 	__type(value, struct rec_request);
 };
 
+/* Values are words of maps.h; 1 entry if there is no budget. */
+struct budget_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+};
+
 extern struct open_faults_map open_faults SEC(".maps");
 extern struct open_bios_map open_bios SEC(".maps");
 extern struct open_requests_map open_requests SEC(".maps");
@@ -353,6 +365,8 @@ extern struct group_rings_map group_rings SEC(".maps");
 extern struct accounts_map accounts SEC(".maps");
 extern struct scratch_map scratch SEC(".maps");
 extern struct copies_map copies SEC(".maps");
+extern struct budget_map budget_places SEC(".maps");
+extern struct budget_map budget_sleeps SEC(".maps");
 
 /* ---- targets ------------------------------------------------------------------ */
 

@@ -6,6 +6,7 @@
  * wallprof.bpf.h). sched_switch has had its fourth argument, prev_state, since 5.18; a waker may
  * already have reset prev->__state itself.
  */
+#include "budget.bpf.h"
 #include "cgroup.bpf.h"
 #include "cost.bpf.h"
 #include "cpu_wait.bpf.h"
@@ -30,13 +31,15 @@ __noinline int switch_call(struct rec_switch *record, u32 blocks)
 {
 	struct task_struct *prev = bpf_get_current_task_btf();
 	struct syscall_info info;
+	bool sampled;
 
 	if (!record)
 		return -1;
 	syscall_info(prev, &info);
+	sampled = budget_samples_switch(record, prev, info.number, info.args[0], blocks);
 	if (blocks && info.number == SYSCALL_FUTEX)
 		lock_info(&info);
-	else if (blocks && info.number >= 0)
+	else if (blocks && info.number >= 0 && sampled)
 		descriptor_info(prev, CURRENT_TASK, &info);
 	record->h.flags |= info.compat ? SWITCH_COMPAT : 0;
 	record->syscall = info.number;
@@ -141,6 +144,11 @@ static __always_inline u8 throttled_flag(struct task_struct *task)
 	return (-count >> 31) * SWITCH_THROTTLED;
 }
 
+static __always_inline bool is_unsampled(const struct rec_switch *record)
+{
+	return setting_budget && record->parts & SWITCH_UNSAMPLED;
+}
+
 static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record,
 					    struct task_struct *prev, bool preempt, u32 prev_state,
 					    u64 ns)
@@ -162,7 +170,9 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	cost_phase(COST_CALL);
 	if (blocks) {
 		thread_slot(prev->pid)->sleep_start = SLEEP_START(prev->pid, ns);
-		if (record->syscall == SYSCALL_IO_URING_ENTER)
+		if (is_unsampled(record))
+			;
+		else if (record->syscall == SYSCALL_IO_URING_ENTER)
 			ring_emit(record);
 		else
 			switch_object(record, fd);
@@ -174,6 +184,8 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	cost_phase(COST_OBJECT);
 	if (prev_state & TASK_DEAD)
 		return; /* an ended task waits for nothing, and its memory is gone */
+	if (is_unsampled(record))
+		return;
 	if (setting_kernel_stacks == KERNEL_STACKS_ALL ||
 	    (setting_kernel_stacks == KERNEL_STACKS_BLOCKED && blocks))
 		record->kstack = kernel_stack(ctx, KERNEL_PROBE_SWITCH, ns);
@@ -400,6 +412,7 @@ __noinline int switch_account(struct rec_switch *record, u32 runnable)
 		return 0;
 	if (record->h.flags & SWITCH_NEXT)
 		consume_move(record);
+	budget_account(account, record);
 	record->own_in = units_of(account->own_in_ns, 0xffff);
 	record->own_run = consume_own_run(account);
 	account->own_in_ns = 0;
@@ -500,7 +513,7 @@ static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
 	u8 flags = record->h.flags;
 
 	record->h.len = sizeof(*record);
-	record->parts = WAKING_HAS_STACKS;
+	record->parts |= WAKING_HAS_STACKS;
 	if (setting_kernel_stacks != KERNEL_STACKS_NONE)
 		record->kstack = kernel_stack(ctx, KERNEL_PROBE_WAKING, record->h.ns);
 	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ | WAKING_UNKNOWN_CONTEXT)) &&
@@ -539,8 +552,9 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	record.tid = task->pid;
 	record.waker_tid = waker->pid;
 	cost_phase(COST_BEGIN);
-	if (slept_long(task, ns))
+	if (slept_long(task, ns) && budget_samples_waking(&record, task))
 		waker_stacks(ctx, waker, &record);
+	budget_learn(task, ns);
 	emit(RING_SCHED, &record.h,
 	     record.parts & WAKING_HAS_STACKS ? sizeof(record) : WAKING_SHORT_LEN);
 	cost_phase(COST_RING);

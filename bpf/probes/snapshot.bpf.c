@@ -3,6 +3,7 @@
  * snapshot.bpf.c - the state of each thread when a recording starts and when it ends. The recorder
  * runs these iterators over all tasks, in its own context.
  */
+#include "budget.bpf.h"
 #include "futex.bpf.h"
 #include "object.bpf.h"
 #include "stack_copy.bpf.h"
@@ -37,6 +38,11 @@ static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
 	id = slot_finish(slot, bytes, 0, 0, 0, ns);
 	slot_release(slot);
 	return id;
+}
+
+static __always_inline bool is_visited(struct task_struct *task, u64 ns)
+{
+	return !setting_budget || !snapshot_sleepers || budget_lacks_stacks(task, ns);
 }
 
 static __always_inline bool has_user_stack(struct task_struct *task)
@@ -200,6 +206,8 @@ int snapshot_stacks(struct bpf_iter__task *ctx)
 	if (!task || !is_target(task))
 		return 0;
 	ns = bpf_ktime_get_ns();
+	if (!is_visited(task, ns))
+		return 0;
 	if (setting_threads)
 		describe_leader(task, ns);
 	if (!task->on_cpu)
@@ -293,19 +301,30 @@ static __noinline int emit_accounts(struct task_struct *task, u64 ns)
 	return 0;
 }
 
-/* Describes every thread of every target, and sends its state and its accounts. */
+/*
+ * Describes every thread of every target, and sends its state and its accounts; or only the states
+ * of those that lack stacks.
+ */
 SEC("iter.s/task")
 int snapshot(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	bool all;
 	u64 ns;
 
 	if (!task || !is_target(task))
 		return 0;
 	ns = bpf_ktime_get_ns();
-	emit_description(task, ns);
+	if (!is_visited(task, ns))
+		return 0;
+	all = !setting_budget || !snapshot_sleepers;
+	if (all)
+		emit_description(task, ns);
 	emit_snapshot(task, ns);
-	emit_accounts(task, bpf_ktime_get_ns());
+	if (all)
+		emit_accounts(task, bpf_ktime_get_ns());
+	else
+		budget_has_stacks(task);
 	/*
 	 * Without output the recorder's read would not return in between, and it could not drain
 	 * the ring buffers.

@@ -67,7 +67,7 @@ typedef struct Part {
 	}
 
 static const Part parts[] = {
-	PART(REC_SWITCH, rec_switch, SWITCH_HAS_OUT, reserved),
+	PART(REC_SWITCH, rec_switch, SWITCH_HAS_OUT, place),
 	PART(REC_SWITCH, rec_switch, SWITCH_HAS_OBJECT, generation),
 	PART(REC_WAKING, rec_waking, WAKING_HAS_STACKS, ustack),
 	PART(REC_EXIT, rec_exit, EXIT_HAS_STARTS, process_start_boottime),

@@ -202,6 +202,21 @@ static int set_waker_stacks(const char *text, Options *options)
 	return 0;
 }
 
+#define BUDGET_LEAST 0.1 /* percent */
+#define BUDGET_MOST  50
+
+static int set_budget(const char *text, Options *options)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (end == text || !(percent >= BUDGET_LEAST && percent <= BUDGET_MOST) ||
+	    (*end != '\0' && strcmp(end, "%") != 0))
+		return bad("budget", text, "expected 0.1% to 50%, such as 2%");
+	options->record.budget = percent / 100;
+	return 0;
+}
+
 /* The memory is allocated in whole chunks, so the size is rounded down. */
 static int set_unwind_memory(const char *text, Options *options)
 {
@@ -581,6 +596,10 @@ const OptionInfo option_table[] = {
 	 FLAG(record.all_files)},
 	{"cpu-graph", 0, NULL, EXPORTING, "show CPU use instead of thread states",
 	 FLAG(export.cpu_graph)},
+	{"budget", 0, "SHARE", RECORDING,
+	 "limit the cost of recording to SHARE of the running\n"
+	 "time, such as 2%: short waits have stacks by chance",
+	 set_budget, 0},
 	{"cost", 0, NULL, RECORDING, "print the cost of recording", FLAG(record.cost)},
 	{"as-root", 0, NULL, RECORDING, "under sudo: run the command as root", FLAG(as_root)},
 	{"json-summary", 0, "FILE", EXPORTING, "also write the report as JSON", set_json_summary,

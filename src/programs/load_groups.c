@@ -62,6 +62,10 @@ static void size_maps(struct wallprof *skeleton, const ProgramsOptions *options,
 		bpf_map__set_max_entries(skeleton->maps.stack_memos, 1);
 	if (options->kernel_stacks == KERNEL_STACKS_NONE)
 		bpf_map__set_max_entries(skeleton->maps.kernel_memos, 1);
+	if (options->budget) {
+		bpf_map__set_max_entries(skeleton->maps.budget_places, BUDGET_SLOTS);
+		bpf_map__set_max_entries(skeleton->maps.budget_sleeps, SLEEP_SLOTS);
+	}
 }
 
 static void set_settings(struct wallprof *skeleton, const ProgramsOptions *options,
@@ -81,6 +85,7 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_names_known = kernel->names_known;
 	skeleton->rodata->setting_cost = options->cost;
 	skeleton->rodata->setting_taken_time = kernel->subtracts_time;
+	skeleton->rodata->setting_budget = options->budget;
 	skeleton->rodata->setting_type_ids = kernel->type_ids;
 	skeleton->rodata->setting_whole_system = options->scope.whole_system;
 	skeleton->rodata->setting_kernel_threads = options->scope.kernel_threads;
@@ -159,7 +164,8 @@ static bool is_loaded(const struct bpf_program *program, const ProgramsOptions *
 	const ProgramInfo *info = program_info_of(bpf_program__name(program));
 
 	return info->group == group && has_hook(info, kernel) &&
-	       (!info->for_args || options->args) && (!info->for_running || options->running) &&
+	       (!info->for_args || options->args) &&
+	       (!info->for_running || options->running || options->budget) &&
 	       (!info->for_cgroups || options->scope.cgroup.id) &&
 	       (!info->for_names || !options->all_files) &&
 	       (!info->for_faults || fault_hooks_use(faults, info));

@@ -209,6 +209,8 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	}
 	programs->times.load_ns = now_ns() - begin;
 	error = map_accounts(programs);
+	if (!error)
+		error = programs_map_budget(programs);
 	if (error) {
 		log_error("mapping the BPF programs' accounts failed: %s", error_text(error));
 		return error;
@@ -635,6 +637,7 @@ void programs_unload(Programs *programs)
 	if (programs->accounts)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
 	programs->accounts = NULL;
+	programs_unmap_budget(programs);
 	if (programs->one_cpu && programs->groups[LOAD_GROUP_SWITCH])
 		hold_maps(programs);
 	if (programs->unwind_memory) /* the counter is in the programs' memory */

@@ -36,6 +36,7 @@ typedef struct ProgramsOptions {
 	bool running;		     /* processes are recorded that run before they are marked */
 	bool all_files;		     /* no name of a file is withheld: file_names.h */
 	bool cost;		     /* count the programs' run time */
+	bool budget;		     /* thin stacks and objects: programs_set_budget() */
 	/*
 	 * Running programs must not be disturbed: loading and unloading use one CPU at a time, and
 	 * take longer. (If the command continues after the recording, it sees everything freed at
@@ -109,6 +110,16 @@ int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user
 /* Does the same for one process. */
 int programs_snapshot_process(Programs *programs, pid_t pid, int (*between)(void *user),
 			      void *user);
+
+/* Waits of so many units of 1024 ns always have their stacks; shorter ones by chance. */
+void programs_set_budget(Programs *programs, uint32_t certain_units);
+/*
+ * Returns whether a thread that chance left without stacks has slept for BUDGET_LONG_NS or more.
+ * programs_snapshot_sleepers() sends REC_SNAPSHOT with the stacks of all of these; `between` is as
+ * in programs_snapshot().
+ */
+bool programs_lack_stacks(const Programs *programs);
+int programs_snapshot_sleepers(Programs *programs, int (*between)(void *user), void *user);
 
 /* Returns the hooks in use, separated by commas. The caller frees the text. */
 char *programs_hooks(const Programs *programs);

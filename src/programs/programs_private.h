@@ -6,6 +6,7 @@
  *   load_groups.c       opening and loading them
  *   programs_probe.c    checks for `doctor`
  *   programs_targets.c  iterators over tasks, which mark and describe targets
+ *   programs_budget.c   what --budget sets and reads
  */
 #ifndef WALLPROF_PROGRAMS_PRIVATE_H
 #define WALLPROF_PROGRAMS_PRIVATE_H
@@ -31,6 +32,7 @@ struct Programs {
 	struct wallprof *groups[LOAD_GROUPS];
 	RingBuffers *rings;
 	struct cpu_account *accounts;
+	const volatile uint64_t *budget_sleeps; /* the map of that name; NULL: no budget */
 	TableMemory *unwind_memory;
 	size_t cpu_count;
 	FaultOptions faults;
@@ -70,6 +72,12 @@ int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults,
 int load_groups_load(struct wallprof *const groups[static LOAD_GROUPS], bool at_once);
 
 void load_groups_close(struct wallprof *groups[static LOAD_GROUPS]);
+
+/* ---- programs_budget.c ------------------------------------------------------------------- */
+
+/* Maps what is shared with the loaded programs. Returns 0 or a negative errno. */
+int programs_map_budget(Programs *programs);
+void programs_unmap_budget(Programs *programs);
 
 /* ---- programs.c, programs_targets.c ------------------------------------------------------- */
 

@@ -128,6 +128,17 @@ int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user
 	return run_snapshot(programs, /* pid= */ 0, between, user);
 }
 
+int programs_snapshot_sleepers(Programs *programs, int (*between)(void *user), void *user)
+{
+	struct wallprof__bss *state = programs->groups[LOAD_GROUP_SWITCH]->bss;
+	int error;
+
+	state->snapshot_sleepers = true;
+	error = programs_snapshot(programs, /* at_end= */ false, between, user);
+	state->snapshot_sleepers = false;
+	return error;
+}
+
 int programs_snapshot_process(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
 {
 	return run_snapshot(programs, pid, between, user);

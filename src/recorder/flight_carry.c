@@ -306,7 +306,7 @@ static void carry_exit(FlightCarry *carry, const struct rec_exit *record)
 
 /*
  * The second snapshot at the start has the stacks of threads that fell asleep before the tables
- * were ready.
+ * were ready. One during the recording has those that --budget left out of a long wait.
  */
 static void complete_stack(struct record *state, const struct rec_snapshot *record)
 {
@@ -316,9 +316,12 @@ static void complete_stack(struct record *state, const struct rec_snapshot *reco
 	if (state->kind == REC_SNAPSHOT) {
 		if (!earlier->ustack && earlier->seq == record->seq)
 			earlier->ustack = record->ustack;
-	} else if (state->flags & SWITCH_PREV) {
-		if (!out->ustack && out->prev_seq == record->seq)
+	} else if (state->flags & SWITCH_PREV && out->prev_seq == record->seq) {
+		if (!out->ustack)
 			out->ustack = record->ustack;
+		if (out->parts & SWITCH_UNSAMPLED)
+			out->kstack = record->kstack;
+		out->parts &= ~SWITCH_UNSAMPLED;
 	}
 }
 

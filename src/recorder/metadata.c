@@ -182,6 +182,8 @@ int metadata_write(const MetadataInput *input, RecordSink sink, void *user)
 	else
 		put(&meta, "waker_threshold_ns", "%llu",
 		    (unsigned long long)options->waker_threshold_ns);
+	if (options->budget > 0)
+		put(&meta, "budget", "%g", options->budget);
 	put(&meta, "unwind_memory", "%llu", (unsigned long long)options->unwind_memory);
 	put(&meta, "ring_size", "%llu", (unsigned long long)input->rings.size);
 	put(&meta, "ring_cpus", "%u", input->rings.group_cpus);

@@ -41,6 +41,7 @@ typedef struct RecordOptions {
 	bool no_args;	/* argument lists are not recorded */
 	bool all_files; /* also the names of files that only kernel threads have requests for */
 	bool cost;	/* measure and print the cost of recording */
+	double budget;	/* what recording may cost, relative to the running time; 0 = no limit */
 } RecordOptions;
 
 #endif

@@ -148,6 +148,7 @@ static int start_window(Recording *recording)
 	if (error)
 		return recording_write_failed(recording, error);
 	start_timer(recording);
+	budget_begin(&recording->budget, recording->options->budget, recording->window_start_ns);
 	error = recording->flight ? watch_stop_signal(recording) : 0;
 	if (error)
 		return error;
@@ -328,6 +329,8 @@ static int record_window(Recording *recording)
 		if (recording->done)
 			break;
 		error = recording_drain(recording);
+		if (!error)
+			error = recording_keep_budget(recording);
 		show_progress(recording);
 		if (sideband || kept)
 			coalesce(recording);

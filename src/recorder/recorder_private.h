@@ -6,6 +6,7 @@
  *   recorder_targets.c   finding and describing the targets
  *   recorder_args.c      argument lists from /proc
  *   recorder_drain.c     from the kernel's buffers into the capture
+ *   recorder_budget.c    keeping --budget
  *   recorder.c           the window, and what follows it
  *   recorder_warnings.c  warnings about what is missing
  */
@@ -13,6 +14,7 @@
 #define WALLPROF_RECORDER_PRIVATE_H
 
 #include "atomic_file.h"
+#include "budget.h"
 #include "capture.h"
 #include "cpus.h"
 #include "file_names.h"
@@ -65,6 +67,8 @@ typedef struct Recording {
 	VEC(uint32_t) new_processes; /* ns_tgid of those whose mappings must be read from /proc */
 	bool before_window;	     /* /proc must be read for all processes that are described */
 	bool iterating;		     /* an iterator runs, so no other one may */
+	Budget budget;		     /* if RecordOptions::budget is set */
+	uint64_t next_visit_ns;	     /* the earliest next visit of threads that lack stacks */
 	Map threads;		     /* set of tids, if only threads are recorded */
 	size_t threads_left;	     /* number of those that have not ended */
 	uint64_t window_start_ns;
@@ -143,5 +147,11 @@ int recording_write_mapping(void *recording, const struct record *record);
  */
 int recording_drain(Recording *recording);
 int recording_drain_last(Recording *recording);
+
+/*
+ * Adjusts how many stacks are taken, if there is a budget. It is called often, between drains.
+ * Returns 0 or a negative errno.
+ */
+int recording_keep_budget(Recording *recording);
 
 #endif

@@ -99,6 +99,7 @@ static int start_sources(Recording *recording)
 		.running = recording_has_running(recording),
 		.all_files = !file_names_are_withheld(options),
 		.cost = options->cost,
+		.budget = options->budget > 0,
 		.one_cpu = !options->command || options->whole_system,
 	};
 	struct cpu_account *accounts;

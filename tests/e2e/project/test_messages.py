@@ -144,7 +144,7 @@ def wrong_arguments(provoked):
     provoked.context.path("kept.json.old").mkdir()
     for name in ("output=", "format=x", "frequency=0", "pid=x", "tid=x", "cgroup=", "duration=x", "delay=x",
                  "flight-recorder=x", "kernel-stacks=x", "stacks=x", "fault-source=x", "fault-threshold=x",
-                 "waker-stacks=x", "unwind-memory=1", "ring-size=1", "ring-cpus=0", "compression=0", "capture-compression=0",
+                 "waker-stacks=x", "budget=0", "unwind-memory=1", "ring-size=1", "ring-cpus=0", "compression=0", "capture-compression=0",
                  "json-summary="):
         provoked.run(f"--{name}", "--", "true")
     for verb, *names in (("export", "from=x", "to=x", "process=", "thread=", "state=x"),
