@@ -308,6 +308,7 @@ static void write_sections(Json *json, const Timeline *timeline, Frames *frames,
 	json_end_array(json);
 	report_cpus(json, timeline);
 	write_cost(json, timeline);
+	report_left_out(json, timeline);
 	write_totals(json, timeline);
 	write_losses(json, timeline);
 	report_faulted_files(json, timeline);

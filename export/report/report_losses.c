@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "json_writer.h"
 #include "labels.h"
+#include "left_out.h"
 #include "page_table.h"
 #include "record_info.h"
 #include "report_sections.h"
@@ -8,6 +10,7 @@
 
 static const TableColumn span_columns[] = {{"lost", 8, 0}, {"at", 12, 0}, {"during", 12, 1}};
 static const TableColumn stack_columns[] = {{"stacks", 12, 0}};
+static const TableColumn left_out_columns[] = {{"left out", 8, 0}, {"of", 8, 0}, {"waits", 12, 0}};
 
 static void print_spans(const Report *report)
 {
@@ -64,8 +67,75 @@ static void print_stacks(const Report *report)
 	stack_stats_free(&sums);
 }
 
+/* Lists where --budget left out stacks. */
+static void print_left_out(const Report *report)
+{
+	_cleanup_free_ char *line = NULL;
+	LeftOut left_out;
+	Table table;
+
+	if (!left_out_find(report->timeline, &left_out))
+		return;
+	line = left_out_text(&left_out);
+	if (line)
+		page_paragraph(report->page, REPORT_INDENT, line);
+	page_table_init(&table, report->page, left_out_columns, ARRAY_LEN(left_out_columns),
+			report->max_rank);
+	for (size_t i = 0; i < MIN(left_out.list.count, report->rows); i++) {
+		const LeftOutPlace *place = &left_out.list.items[i];
+		const char *cells[] = {COUNT(place->unsampled), COUNT(place->switch_outs),
+				       DURATION(place->ns)};
+		_cleanup_free_ char *program = text_printable(place->program);
+		_cleanup_free_ char *where = left_out_place_text(place);
+		_cleanup_free_ char *text = xasprintf("%s %s", program, where);
+
+		if (place->unsampled == 0)
+			continue;
+		page_table_head(&table, "stacks left out (--budget)");
+		page_table_row(&table, cells, text);
+	}
+	left_out_free(&left_out);
+}
+
+void report_left_out(Json *json, const Timeline *timeline)
+{
+	LeftOut left_out;
+
+	if (!left_out_find(timeline, &left_out)) {
+		json_key_null(json, "budget");
+		return;
+	}
+	json_key_object(json, "budget");
+	json_key_u64(json, "share_ppm", left_out.budget * 1e6 + 0.5);
+	json_key_u64(json, "switch_outs", left_out.switch_outs);
+	json_key_u64(json, "unsampled", left_out.unsampled);
+	json_key_u64(json, "unsampled_ns", left_out.unsampled_ns);
+	json_key_u64(json, "without_stacks", left_out.without);
+	json_key_u64(json, "without_stacks_ns", left_out.without_ns);
+	json_key_u64(json, "unsampled_wakers", left_out.wakers);
+	json_key_u64(json, "short_ns", timeline->budget.short_ns);
+	json_key_u64(json, "weighted_ns", timeline->budget.weighted_ns);
+	json_key_array(json, "places");
+	for (size_t i = 0; i < left_out.list.count; i++) {
+		const LeftOutPlace *place = &left_out.list.items[i];
+		_cleanup_free_ char *where = left_out_place_text(place);
+
+		json_begin_object(json);
+		json_key_string(json, "program", place->program);
+		json_key_string(json, "where", where);
+		json_key_u64(json, "switch_outs", place->switch_outs);
+		json_key_u64(json, "unsampled", place->unsampled);
+		json_key_u64(json, "unsampled_ns", place->ns);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	json_end_object(json);
+	left_out_free(&left_out);
+}
+
 void report_losses_print(const Report *report)
 {
+	print_left_out(report);
 	print_stacks(report);
 	print_spans(report);
 }

@@ -5,6 +5,7 @@
  */
 #include "accounts.h"
 #include "answer.h"
+#include "left_out.h"
 #include "report.h"
 #include "report_order.h"
 #include "report_sections.h"
@@ -108,7 +109,7 @@ typedef struct Section {
 	/* The time that it is about, if that decides whether it is on the page. */
 	uint64_t (*time)(const Timeline *timeline);
 	/* The members of the JSON that have the same content. */
-	const char *members[6];
+	const char *members[7];
 } Section;
 
 /* In the order in which they are printed. */
@@ -152,7 +153,7 @@ static const Section sections[] = {
 	 0,
 	 0,
 	 NULL,
-	 {"totals", "losses", "recording", "stacks", "notes", "contradictions"}},
+	 {"totals", "losses", "recording", "budget", "stacks", "notes", "contradictions"}},
 };
 
 const char *report_section_name(size_t i)
@@ -339,11 +340,14 @@ static void print_remarks(const Report *report)
 	Accounts accounts = accounts_of(timeline);
 	_cleanup_free_ char *lost = accounts_loss_text(timeline);
 	_cleanup_free_ char *disagreement = accounts_disagreement(timeline, &accounts);
+	_cleanup_free_ char *cost = left_out_cost_warning(timeline);
 
 	if (lost)
 		page_line(report->page, "%s", lost);
 	if (disagreement)
 		page_line(report->page, "%s", disagreement);
+	if (cost)
+		page_line(report->page, "%s", cost);
 	for (size_t i = 0; i < MIN(timeline->notes.count, (size_t)NOTES_MOST); i++) {
 		_cleanup_free_ char *note = text_printable(timeline->notes.items[i]);
 

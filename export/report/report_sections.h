@@ -68,7 +68,14 @@ void report_accounts_print(const Report *report);
 
 /* ---- report_losses.c: what is missing ---------------------------------------------------------*/
 
-/* Prints how complete stacks are, and when records were lost. */
+/*
+ * Writes the member "budget": null, or {"share_ppm", "switch_outs", "unsampled", "unsampled_ns",
+ * "without_stacks", "without_stacks_ns", "unsampled_wakers", "short_ns", "weighted_ns", "places":
+ * [{"program", "where", "switch_outs", "unsampled", "unsampled_ns"}]}.
+ */
+void report_left_out(Json *json, const Timeline *timeline);
+
+/* Prints what --budget left out, how complete stacks are, and when records were lost. */
 void report_losses_print(const Report *report);
 
 /* Writes the member "places": [{"name", "category", "ns"}] of all threads, the largest first. */

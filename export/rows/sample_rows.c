@@ -97,6 +97,7 @@ static StackRef switch_out_stack(const Walk *walk, size_t i)
 		.user_stack = walk->thread->intervals.items[i].user_stack,
 		.kernel_stack = STACK_NONE,
 		.leaf = owner->kernel_only ? LEAF_KERNEL : LEAF_USER,
+		.unsampled = walk->thread->intervals.items[i].unsampled,
 	};
 }
 

@@ -75,7 +75,8 @@ static void count_switch_outs(Counting *counting, const Thread *thread, uint32_t
 		bool running = interval->state == STATE_RUNNING;
 
 		/* The switch-out that ended the one or began the other was not in the window. */
-		if (interval->flags & (running ? INTERVAL_OPEN_END : INTERVAL_OPEN_START))
+		if (interval->flags & (running ? INTERVAL_OPEN_END : INTERVAL_OPEN_START) ||
+		    interval->unsampled)
 			continue;
 		if (running || !has_stack_of_previous(thread, i))
 			count_stack(counting, ns_tgid,
@@ -106,6 +107,8 @@ static void weigh(void *user, const Thread *thread, size_t i, const Tick *tick, 
 {
 	Counting *counting = user;
 
+	if (!tick && thread->intervals.items[i].unsampled)
+		return;
 	weigh_stack(counting, counting->timeline->processes.items[thread->process].ns_tgid,
 		    tick ? tick->ns : interval_end(thread, i),
 		    tick ? tick->user_stack : thread->intervals.items[i].user_stack, weight_ns);

@@ -336,6 +336,13 @@ static uint32_t build_stack(StackTable *tables, const StackRef *ref)
 			outer = last;
 		stack = push_stack(tables, stack, last);
 	}
+	if (ref->unsampled) {
+		last = pseudo_row(tables, UNSAMPLED_FUNCTION,
+				  ref->leaf < LEAF_REASON
+					  ? CATEGORY_USER
+					  : reason_info[ref->leaf - LEAF_REASON].category);
+		stack = push_stack(tables, stack, last);
+	}
 	leaf = leaf_row(tables, ref, last);
 	return leaf == NONE ? stack : push_stack(tables, stack, leaf);
 }
@@ -343,7 +350,8 @@ static uint32_t build_stack(StackTable *tables, const StackRef *ref)
 static bool same_key(const StackKey *a, const StackKey *b)
 {
 	return a->user_stack == b->user_stack && a->kernel_stack == b->kernel_stack &&
-	       a->ns_tgid == b->ns_tgid && a->generation == b->generation && a->leaf == b->leaf;
+	       a->ns_tgid == b->ns_tgid && a->generation == b->generation && a->leaf == b->leaf &&
+	       a->unsampled == b->unsampled;
 }
 
 static uint32_t find_stack(StackTable *tables, const StackRef *ref, StackKey key)
@@ -352,7 +360,7 @@ static uint32_t find_stack(StackTable *tables, const StackRef *ref, StackKey key
 	uint32_t first, entry;
 
 	hash = hash_mix(pair(key.user_stack, key.kernel_stack),
-			hash_mix(pair(key.ns_tgid, key.generation), key.leaf));
+			hash_mix(pair(key.ns_tgid, key.generation), key.leaf << 1 | key.unsampled));
 	first = map_get(&tables->cache_index, hash);
 	for (entry = first; entry != MAP_NONE; entry = tables->cache.items[entry].next)
 		if (same_key(&tables->cache.items[entry].key, &key))
@@ -370,7 +378,8 @@ uint32_t stack_table_stack(StackTable *tables, const StackRef *ref)
 {
 	StackKey key = {.user_stack = ref->user_stack,
 			.kernel_stack = ref->kernel_stack,
-			.leaf = ref->leaf};
+			.leaf = ref->leaf,
+			.unsampled = ref->unsampled};
 	LastStack *last =
 		&tables->last_stacks[last_slot(ref->user_stack + ref->leaf, ref->kernel_stack)];
 

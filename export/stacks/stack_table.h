@@ -29,12 +29,16 @@ typedef struct StackRef {
 	uint32_t ns_tgid;
 	uint32_t user_stack, kernel_stack;
 	uint8_t leaf; /* enum leaf */
+	/* It is another one's stack (Interval::unsampled). A frame before the leaf says so. */
+	bool unsampled;
 } StackRef;
 
 /*
  * The rows of the tables, which export/firefox writes. Indexes of rows that are "none" are
  * UINT32_MAX in all of these.
  */
+
+#define UNSAMPLED_FUNCTION "[not sampled: --budget]"
 
 typedef struct LibRow {
 	uint32_t lib; /* Frames::libraries */
@@ -73,6 +77,7 @@ typedef struct StackRow {
 typedef struct StackKey {
 	uint32_t user_stack, kernel_stack, ns_tgid, generation;
 	uint8_t leaf;
+	bool unsampled;
 } StackKey;
 
 typedef struct CacheEntry {

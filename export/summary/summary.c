@@ -3,14 +3,11 @@
 #include "accounts.h"
 #include "answer.h"
 #include "cpu_line.h"
+#include "left_out.h"
 #include "page.h"
-#include "recording_cost.h"
 #include "text.h"
 
 #define PARTS_MOST 4
-/* A cost of recording or a wait for a limit that is larger than this is worth a remark. */
-#define REMARK_SHARE 0.05
-#define SMALL_COST   0.005 /* of the time that passed */
 
 typedef VEC(char *) Lines;
 
@@ -85,16 +82,13 @@ static void add_line(Lines *lines, char *line)
 		*vec_push(lines) = line;
 }
 
-/* A large share of hardly any running time changes nothing. */
-static char *cost_line(const Timeline *timeline)
+static char *left_out_line(const Timeline *timeline)
 {
-	RecordingSum sum = recording_cost_sum(timeline);
-	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
+	LeftOut left_out;
+	char *text = left_out_find(timeline, &left_out) ? left_out_text(&left_out) : NULL;
 
-	return timeline->cost_known && sum.recording_ns > REMARK_SHARE * sum.running_ns &&
-			       sum.recording_ns > SMALL_COST * window_ns
-		       ? recording_cost_text(timeline)
-		       : NULL;
+	left_out_free(&left_out);
+	return text;
 }
 
 /*
@@ -109,7 +103,8 @@ static Lines remarks(const Timeline *timeline, const Accounts *accounts, bool wi
 		return lines;
 	add_line(&lines, accounts_loss_text(timeline));
 	add_line(&lines, accounts_disagreement(timeline, accounts));
-	add_line(&lines, cost_line(timeline));
+	add_line(&lines, left_out_cost_warning(timeline));
+	add_line(&lines, left_out_line(timeline));
 	return lines;
 }
 

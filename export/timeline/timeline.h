@@ -51,7 +51,12 @@ typedef struct Interval {
 	 */
 	uint16_t cpu;
 	int16_t syscall;   /* STATE_BLOCKED: -1 = none */
-	uint8_t state : 4; /* enum thread_state */
+	uint8_t state : 3; /* enum thread_state */
+	/*
+	 * Its stacks and its object were left out (--budget). What it has of them is of another
+	 * switch-out at the same place, or STACK_NONE.
+	 */
+	uint8_t unsampled : 1;
 	uint8_t sleep : 4; /* STATE_BLOCKED: enum sleep_state */
 	uint8_t reason;	   /* enum reason: of blocked and runnable intervals */
 	uint8_t rule : 6;  /* enum reason_rule: what the reason rests on */
@@ -142,6 +147,8 @@ typedef struct WakerStack {
 	uint8_t source; /* enum interrupt_source (INTERVAL_WAKER_IRQ) */
 	/* A signal ended the wait, not the event that the thread waited for. */
 	bool by_signal;
+	/* The stacks were left out (--budget). They are of another wakeup by the same waker. */
+	bool unsampled;
 } WakerStack;
 
 /* The kernel's own account of the thread in the window (differences of REC_STATS). */
@@ -354,6 +361,17 @@ typedef struct Timeline {
 	/* Settings and machine: meta_values.items[i] belongs to key i. */
 	Strings meta_keys;
 	VEC(char *) meta_values;
+	/* With --budget: what was left out. */
+	struct budget_counts {
+		uint64_t switch_outs; /* that begin intervals in the window, and */
+		uint64_t unsampled;   /* those of them without stacks of their own */
+		/*
+		 * The time of blocked intervals below BUDGET_LONG_NS, and what it is by the weights
+		 * of those with stacks: if chance was fair, these are nearly the same.
+		 */
+		uint64_t short_ns;
+		double weighted_ns;
+	} budget;
 	uint64_t events;       /* switches (each side), wakeups, samples in the window */
 	uint64_t orphan_ticks; /* ticks outside any running interval */
 	/*
@@ -410,6 +428,13 @@ static inline const Thread *interval_owner(const Timeline *timeline, const Threa
 {
 	return thread->owners.count > 0 ? &timeline->threads.items[thread->owners.items[i]]
 					: thread;
+}
+
+/* Returns whether a switch-out begins the interval; its end in the kernel has the stacks. */
+static inline bool interval_is_switch_out(const Interval *interval)
+{
+	return interval->state == STATE_BLOCKED ||
+	       (interval->state == STATE_RUNNABLE && interval->reason != REASON_WOKEN);
 }
 
 /* Returns the end of interval i of a thread. */

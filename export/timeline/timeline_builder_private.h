@@ -9,6 +9,7 @@
  *    timeline_faults.c    page faults over the chain
  *    timeline_objects.c   what waits are for, and the names of these objects
  *    timeline_requests.c  requests to block devices, and the waits that they ended
+ *    timeline_unsampled.c what --budget left out
  *    timeline_resolve.c   what the losses leave of the chains; ledgers
  *    timeline_finish.c    the ends of threads and processes; merges losses; the result
  *
@@ -60,6 +61,18 @@ typedef struct Waker {
 	bool irq;
 } Waker;
 
+/* The place of a switch-out, if the recording had a budget. */
+typedef struct SwitchPlace {
+	uint64_t ns;
+	int16_t syscall;
+	uint16_t place, chance; /* see rec_switch and CHANCE_OF() */
+} SwitchPlace;
+
+typedef struct SwitchPlaces {
+	SwitchPlace *items;
+	size_t count, capacity;
+} SwitchPlaces;
+
 typedef struct SwitchCounts {
 	uint64_t voluntary, involuntary;
 } SwitchCounts;
@@ -104,6 +117,7 @@ typedef struct BuildThread {
 	bool woken;	  /* a wakeup is recorded since the last switch */
 	bool woken_early; /* a wakeup is recorded since it began to run, before it slept */
 	Waker early;
+	SwitchPlaces places; /* sorted by time */
 
 	/* The snapshot at the end of the window, if no switch came after it: */
 	bool end_seen;
@@ -307,6 +321,14 @@ void requests_add(TimelineBuilder *builder, const struct rec_request *record);
  * threads are final.
  */
 void requests_finish(Timeline *timeline);
+
+/* ---- timeline_unsampled.c ------------------------------------------------ */
+
+/*
+ * Fills in what --budget left out. To be called when the threads are final, with the thread of each
+ * target (or THREAD_NONE), and before the reasons of waits are used.
+ */
+void unsampled_fill(TimelineBuilder *builder, const uint32_t *numbers);
 
 /* ---- timeline_resolve.c -------------------------------------------------- */
 

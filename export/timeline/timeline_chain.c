@@ -309,6 +309,14 @@ static enum reason reason_off_cpu(const struct rec_switch *record)
 		       : REASON_PREEMPTED;
 }
 
+/* Recordings without a budget have neither. */
+static void add_place(BuildThread *target, uint64_t ns, const struct rec_switch *record)
+{
+	if (record->place || record->parts >> CHANCE_SHIFT)
+		*vec_push(&target->places) =
+			(SwitchPlace){ns, record->syscall, record->place, CHANCE_OF(record->parts)};
+}
+
 void chain_switch_out(TimelineBuilder *builder, BuildThread *target, const SwitchSide *side,
 		      const struct rec_switch *record)
 {
@@ -319,7 +327,7 @@ void chain_switch_out(TimelineBuilder *builder, BuildThread *target, const Switc
 	/*
 	 * A switch-in is lost, so it is unknown whether the thread was running when it was woken.
 	 */
-	bool woken = target->woken;
+	bool woken = target->woken, unsampled = record->parts & SWITCH_UNSAMPLED;
 	Interval *interval;
 
 	if (!check_switch(target, side))
@@ -330,6 +338,7 @@ void chain_switch_out(TimelineBuilder *builder, BuildThread *target, const Switc
 	if (interval->state == STATE_RUNNING) {
 		interval->user_stack = user_stack;
 		interval->kernel_stack = kernel_stack;
+		interval->unsampled = unsampled;
 	}
 	if (side->dead) {
 		target->woken_early = false;
@@ -340,6 +349,8 @@ void chain_switch_out(TimelineBuilder *builder, BuildThread *target, const Switc
 	interval = chain_push(target, side->ns, STATE_RUNNABLE);
 	interval->user_stack = user_stack;
 	interval->kernel_stack = kernel_stack;
+	interval->unsampled = unsampled;
+	add_place(target, side->ns, record);
 	if (blocks) {
 		begin_wait(builder, target, interval, record);
 		if (woken)
@@ -375,12 +386,14 @@ static Waker waker_of(TimelineBuilder *builder, const struct rec_waking *record)
 static void end_wait(BuildThread *target, Interval *wait, uint64_t ns, Waker waker)
 {
 	uint32_t user_stack = wait->user_stack, kernel_stack = wait->kernel_stack;
+	bool unsampled = wait->unsampled;
 	Interval *interval;
 
 	set_waker(wait, waker);
 	interval = chain_push(target, ns, STATE_RUNNABLE);
 	interval->user_stack = user_stack;
 	interval->kernel_stack = kernel_stack;
+	interval->unsampled = unsampled;
 	interval->flags = MARK_WAKING;
 	set_reason(interval, REASON_WOKEN, RULE_SCHEDULER);
 	set_waker(interval, waker);
@@ -403,14 +416,16 @@ static void keep_waker_stack(TimelineBuilder *builder, BuildThread *target, cons
 {
 	bool has_stacks = record->parts & WAKING_HAS_STACKS && (record->kstack || record->ustack);
 	uint8_t source = vector_source(record->vector);
+	bool unsampled = record->parts & WAKING_UNSAMPLED;
 
-	if (!has_stacks && source == INTERRUPT_UNKNOWN)
+	if (!has_stacks && !unsampled && source == INTERRUPT_UNKNOWN)
 		return;
 	*vec_push(&target->thread.waker_stacks) = (WakerStack){
 		.start_ns = wait->start_ns,
 		.user_stack = stack_reference(builder, has_stacks ? record->ustack : 0),
 		.kernel_stack = stack_reference(builder, has_stacks ? record->kstack : 0),
 		.source = source,
+		.unsampled = unsampled,
 	};
 }
 
@@ -513,6 +528,31 @@ static void apply_snapshot(TimelineBuilder *builder, BuildThread *target,
 }
 
 /*
+ * The recorder has taken the stacks of a thread that sleeps for long, which were left out when it
+ * fell asleep (--budget).
+ */
+static void sample_late(TimelineBuilder *builder, BuildThread *target,
+			const struct rec_snapshot *record)
+{
+	Thread *thread = &target->thread;
+	Interval *wait = chain_last(target),
+		 *before = thread->intervals.count > 1 ? wait - 1 : NULL;
+
+	/* A futex is known by its address alone; now more may be known of it. */
+	if (thread->object_waits.count > 0 &&
+	    thread->object_waits.items[thread->object_waits.count - 1].start_ns == wait->start_ns)
+		thread->object_waits.count--;
+	set_asleep(builder, target, wait, record);
+	add_owner(builder, target, record);
+	wait->unsampled = false;
+	if (!before || before->state != STATE_RUNNING || !before->unsampled)
+		return;
+	before->unsampled = false;
+	before->user_stack = wait->user_stack;
+	before->kernel_stack = wait->kernel_stack;
+}
+
+/*
  * There are two snapshots at the start: the second has the stacks of threads that fell asleep
  * before the unwind tables were ready.
  */
@@ -523,6 +563,10 @@ static void complete_wait(TimelineBuilder *builder, BuildThread *target,
 
 	if (last->state != STATE_BLOCKED || target->seq != record->seq)
 		return;
+	if (last->unsampled) {
+		sample_late(builder, target, record);
+		return;
+	}
 	if (last->user_stack == STACK_NONE)
 		last->user_stack = stack_reference(builder, record->ustack);
 	add_owner(builder, target, record);

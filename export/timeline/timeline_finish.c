@@ -184,6 +184,7 @@ static void target_free(BuildThread *target)
 	vec_free(&target->thread.object_waits);
 	vec_free(&target->thread.waker_stacks);
 	vec_free(&target->thread.queue_moves);
+	vec_free(&target->places);
 	free(target);
 }
 
@@ -451,6 +452,7 @@ static void finish_timeline(TimelineBuilder *builder)
 	for (size_t i = 0; i < builder->processes.count; i++)
 		set_process_limit(builder, &builder->processes.items[i]);
 	move_threads(builder, numbers);
+	unsampled_fill(builder, numbers);
 	move_processes(builder, numbers);
 	set_command_thread(builder->timeline);
 	cpus_finish(builder->timeline);

@@ -44,6 +44,7 @@ StackRef wait_stack(const Timeline *timeline, const Thread *thread, size_t i)
 		.user_stack = interval->user_stack,
 		.kernel_stack = interval->kernel_stack,
 		.leaf = LEAF_REASON + wait_reason(interval),
+		.unsampled = interval->unsampled,
 	};
 }
 
@@ -73,8 +74,7 @@ StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *
 	};
 }
 
-/* Returns "futex" or "system call 1000". The caller frees it. */
-static char *call_text(int syscall)
+char *wait_call_text(int syscall)
 {
 	const char *label = syscall_label(syscall);
 
@@ -93,7 +93,7 @@ static const char *functions_text(const Timeline *timeline, const Interval *wait
 	return basis ? strings_get(&timeline->basis, basis - 1) : NULL;
 }
 
-char *wait_basis(const Timeline *timeline, const Interval *interval)
+static char *basis_of(const Timeline *timeline, const Interval *interval)
 {
 	const char *rule = interval->rule < RULE_COUNT ? reason_rule_text[interval->rule] : NULL;
 	_cleanup_free_ char *call = NULL;
@@ -104,13 +104,25 @@ char *wait_basis(const Timeline *timeline, const Interval *interval)
 	if (interval->state != STATE_BLOCKED)
 		return xstrdup(rule);
 	if (interval->syscall >= 0)
-		call = call_text(interval->syscall);
+		call = wait_call_text(interval->syscall);
 	functions = functions_text(timeline, interval);
 	if (functions && call)
 		return xasprintf("%s: %s, %s", rule, functions, call);
 	if (!functions && !call)
 		return xstrdup(rule);
 	return xasprintf("%s: %s", rule, functions ? functions : call);
+}
+
+char *wait_basis(const Timeline *timeline, const Interval *interval)
+{
+	char *basis = basis_of(timeline, interval), *text;
+	bool has_stack = interval->user_stack != STACK_NONE || interval->kernel_stack != STACK_NONE;
+
+	if (!basis || !interval->unsampled || !has_stack)
+		return basis;
+	text = xasprintf("%s, of another wait there (--budget)", basis);
+	free(basis);
+	return text;
 }
 
 const char *wait_note(const Interval *interval)

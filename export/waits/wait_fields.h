@@ -27,6 +27,9 @@ StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *
  */
 char *wait_basis(const Timeline *timeline, const Interval *interval);
 
+/* Returns "futex" or "system call 1000". The caller frees it. */
+char *wait_call_text(int syscall);
+
 /* Returns "began before the recording", … or NULL. Static. */
 const char *wait_note(const Interval *interval);
 

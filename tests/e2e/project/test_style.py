@@ -290,7 +290,7 @@ BEGINNINGS = {
     "export/stacks/labels.h": ("loss_cause_", "stack_end_", "syscall_"),
     "export/timeline/timeline.h": ("thread_", "process_"),
     "export/timeline/timeline_builder_private.h": ("tasks_", "chain_", "stack_reference", "cpus_", "faults_", "losses_",
-                                                   "waits_", "spans_", "resolve_", "filter_"),
+                                                   "waits_", "spans_", "resolve_", "filter_", "unsampled_"),
     "export/waits/wait_fields.h": ("request_stack", "tick_stack", "task_name", "interrupt_label", "chain_add_user",
                                    "process_end_text"),
 }

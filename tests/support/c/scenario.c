@@ -147,9 +147,10 @@ static void waking(Scenario *scenario, uint8_t flags, uint32_t tid, uint32_t wak
 
 	if (!record.kstack && !record.ustack) {
 		record.h.len = WAKING_SHORT_LEN;
-		record.parts = 0;
+		record.parts = scenario->waker_unsampled ? WAKING_UNSAMPLED : 0;
 	}
 	scenario->waker_kstack = scenario->waker_ustack = 0;
+	scenario->waker_unsampled = false;
 
 	emit(scenario, &record.h);
 }
@@ -190,7 +191,7 @@ static void switch_out(Scenario *scenario, uint8_t flags, uint32_t tid, uint16_t
 	flags |= record.h.flags;
 	record.h = header(scenario, record.inode ? sizeof(record) : SWITCH_OUT_LEN, REC_SWITCH,
 			  SWITCH_PREV | flags);
-	record.parts = SWITCH_HAS_OUT | (record.inode ? SWITCH_HAS_OBJECT : 0);
+	record.parts |= SWITCH_HAS_OUT | (record.inode ? SWITCH_HAS_OBJECT : 0);
 	record.prev_tid = tid;
 	record.prev_seq = ++*seq_of(scenario, tid);
 	record.prev_state = state;

@@ -33,6 +33,7 @@ typedef struct Scenario {
 	uint32_t next_creator;	    /* the creator in the next birth's record; 0: none */
 	uint32_t ran_before;	    /* the CPU's thread before the next switch-in; 0: none */
 	uint64_t waker_kstack, waker_ustack; /* of the next waking */
+	bool waker_unsampled;		     /* it has none because of --budget */
 	uint64_t snapshot_ustack;	     /* of the next snapshot */
 	uint16_t snapshot_cpu;		     /* of all snapshots */
 } Scenario;

@@ -84,6 +84,10 @@ static void switches(Model *model, uint32_t i, bool in, uint16_t state)
 		record->prev_tid = model->threads[i].tid;
 		record->prev_seq = ++model->threads[i].seq;
 	}
+	if (!in && random() % 4 == 0) { /* --budget */
+		record->parts |= SWITCH_UNSAMPLED;
+		record->kstack = 0;
+	}
 	push(model, record);
 }
 
@@ -97,6 +101,7 @@ static void is_looked_at(Model *model, uint32_t i)
 	record->seq = model->threads[i].seq - (random() % 3 == 0);
 	record->state = 1;
 	record->ustack = 7 + i;
+	record->kstack = 7 + i;
 	push(model, record);
 }
 
@@ -204,6 +209,7 @@ static bool same_thread(const Thread *a, const Thread *b)
 		const Interval *x = &a->intervals.items[i], *y = &b->intervals.items[i];
 
 		if (x->start_ns != y->start_ns || x->state != y->state || x->cpu != y->cpu ||
+		    x->unsampled != y->unsampled ||
 		    (x->kernel_stack == STACK_NONE) != (y->kernel_stack == STACK_NONE) ||
 		    (x->user_stack == STACK_NONE) != (y->user_stack == STACK_NONE))
 			return false;
