@@ -124,7 +124,7 @@ static int writer_wait(Writer *writer)
 	return error;
 }
 
-/* The same, and ends the thread. */
+/* Waits for the data likewise, and ends the thread. */
 static int writer_stop(Writer *writer)
 {
 	if (!writer->runs)
