@@ -124,7 +124,7 @@ static int writer_wait(Writer *writer)
 	return error;
 }
 
-/* Waits for the data likewise, and ends the thread. */
+/* Ends the thread when all is written. Returns 0 or the first negative errno. */
 static int writer_stop(Writer *writer)
 {
 	if (!writer->runs)
