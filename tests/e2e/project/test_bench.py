@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tools/bench/servers: its options, its arithmetic, and the CPU time and the end of its loads. Nothing is recorded."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness import ROOT, check, check_close, expect_failure, wait_until
+
+sys.path.append(str(ROOT / "tools" / "bench"))
+import explain
+import loads
+import measure
+
+pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about the sources")]
+
+# As `record -v --cost` prints it.
+COSTS = """wallprof: stack memo: 12 user stacks and 3 kernel stacks were not walked again
+BPF program              runs     ns/run   total ms
+on_switch              100000       2000    200.000
+on_waking               50000       1000     50.000
+on_tick                  1000       3000      3.000
+on_migrate              49000        100      5.000
+on_switch: kernel stack, remembered       100000        500     50.000
+in all 258.000 ms, 12.90 % of one CPU over the window
+wallprof: wrote x.capture; next: wallprof report x.capture
+"""
+# Processes of which one uses CPU time and ends, and its parent uses some, too. It prints both, and waits.
+BURNER = """
+import resource, subprocess, sys, time
+def burn():
+    while time.process_time() < 0.25:
+        pass
+if len(sys.argv) == 1:
+    subprocess.run([sys.executable, "-c", sys.stdin.readline().replace(";", "\\n")])
+burn()
+print(sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF,
+                                                                              resource.RUSAGE_CHILDREN))), flush=True)
+sys.stdin.read()
+"""
+BURNT = "import time;while time.process_time() < 0.2: pass;\n"
+
+
+class Script(loads.Command):
+    """A load of this test's."""
+    name, unit, count_per_second, script = "script", "scripts", 3, "true"
+
+    def command(self):
+        return ["sh", "-c", self.script]
+
+
+def run_servers(*arguments):
+    return subprocess.run([ROOT / "tools" / "bench" / "servers", *arguments], capture_output=True, text=True)
+
+
+def check_refused(arguments, message):
+    done = run_servers(*arguments)
+    check(done.returncode == 2 and message in done.stderr, f"{arguments}: {done.returncode} {done.stderr}")
+
+
+def test_options():
+    done = run_servers("--help")
+    missing = [name for name in (*loads.LOADS, "--with", "--own-cpu", "--neighbour", "--perf", "--bpftrace")
+               if name not in done.stdout]
+    check(done.returncode == 0 and not missing, f"the help lacks {missing}: {done.stdout}{done.stderr}")
+    check_refused(["--loads", "redis,nothing"], "no such load: 'nothing'")
+    check_refused(["--rounds", "0"], "not a positive number: '0'")
+    check_refused(["--with", "/nonexistent"], "not a program: '/nonexistent'")
+    expect_failure(check_refused, ["--help"], "")
+
+
+def check_explanation(text, rest):
+    programs = explain.programs_of(text)
+    explained = explain.explain(base=2, recorded=2.5, added=0.4, recorder=0.02, programs=programs, tick=20e-6)
+    check([program.name for program in programs] == ["on_switch", "on_waking", "on_tick", "on_migrate"], f"{programs}")
+    check_close("the time around 200,000 runs", explained.parts["around the programs"], 0.01, 0, 1e-9)
+    check_close("2.5 s of ticks", explained.parts["interrupts of ticks"], 2.5 * 999 * 20e-6, 0, 1e-9)
+    check_close("not explained", explained.rest, rest, 0, 1e-9)
+    check_close("the parts, and what they leave", explained.sum + explained.rest, 0.42, 0, 1e-9)
+    check_close("per cent of the load", explained.share(0.5), 25, 0, 1e-9)
+    check_close("throughput that half as much CPU time more takes", explained.loss(1), 100 / 3, 0, 1e-9)
+
+
+def test_explanation():
+    rest = 0.42 - (0.2 + 0.05 + 0.003 + 0.005 + 0.01 + 2.5 * 999 * 20e-6 + 0.02)
+    check_explanation(COSTS, rest)
+    check([(row.name, row.seconds) for row in explain.phases_of(COSTS)] == [("on_switch: kernel stack, remembered", 0.05)],
+          "phases are not programs")
+    check(len(explain.memos_of(COSTS)) == 1, "the memo's line")
+    expect_failure(check_explanation, COSTS.replace(" 5.000", " 6.000"), rest)
+
+
+def test_cpu_time(context):
+    """Of a process that runs, and of its child that has ended."""
+    process = context.start([sys.executable, "-c", BURNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process.stdin.write(BURNT)
+    process.stdin.flush()
+    used = float(process.stdout.readline())
+    found = measure.cpu_seconds(process.pid)
+    check(used > 0.4, f"only {used} s were used")
+    check_close("CPU time of the tree", found, used, 0, 0.05)
+    expect_failure(check_close, "CPU time of the tree", found, used - 0.2, 0, 0.05)
+
+
+def run_script(folder, script):
+    load = Script(folder, 1)
+    load.script = script
+    try:
+        load.start()
+        load.prepare()
+        result = load.run()
+        load.finish()
+        return result
+    finally:
+        load.stop()
+
+
+def test_command(context):
+    """A command waits until it may run, its status counts, and it is ended with the load."""
+    result = run_script(context.folder, "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done")
+    check(result.units == 3 and result.rate > 0 and result.cpu > 0, f"{result}")
+    try:
+        run_script(context.folder, "exit 3")
+        check(False, "a failure is a result")
+    except loads.LoadError as error:
+        check("status 3" in str(error), str(error))
+    load = Script(context.folder, 1)
+    load.script = "echo $$ >pid; exec sleep 1000"
+    load.prepare()
+    check(not context.path("pid").exists(), "it did not wait")
+    load.process.stdin.write(b"\n")
+    load.process.stdin.flush()
+    wait_until(lambda: context.path("pid").exists() and context.path("pid").read_text().strip(), "it runs")
+    pid = int(context.path("pid").read_text())
+    load.stop()
+    wait_until(lambda: (measure.stat_fields(pid) or "Z")[0] == "Z", "it is ended with its load")
+
+
+def test_missing(context):
+    path = os.environ["PATH"]
+    try:
+        os.environ["PATH"] = str(context.folder)
+        names = [name for name, load in loads.LOADS.items() if not load.missing() and not name.startswith("pgbench")]
+    finally:
+        os.environ["PATH"] = path
+    check(not names, f"not missing: {names}")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the loss of a recorded load consists of: the arithmetic, and what a tick's interrupt costs."""
+import re
+from typing import NamedTuple
+
+from measure import BUILD, medians, run
+
+# What the kernel does around each run of a program, which is not in its count: the time of an empty program by the
+# clock of the benchmark, less what is counted of it.
+AROUND_A_RUN_S = 0.05e-6
+TICKS_HZ = 999
+GAPS_MS, GAPS_ROUNDS = 200, 9
+
+
+class Program(NamedTuple):
+    """The kernel's count of a BPF program, or of a phase of one."""
+    name: str
+    runs: int
+    ns: int
+    seconds: float
+
+
+def rows_of(text):
+    """All lines NAME RUNS NS MS of --cost."""
+    found = re.findall(r"^(\S[^\n]*?) +(\d+) +(\d+) +([\d.]+)$", text, re.M)
+    return [Program(name, int(runs), int(ns), float(ms) / 1e3) for name, runs, ns, ms in found]
+
+
+def programs_of(text):
+    """The programs that --cost has counted."""
+    return [row for row in rows_of(text) if ":" not in row.name]
+
+
+def phases_of(text):
+    """The phases of programs that --cost has measured, named `PROGRAM: PHASE`. Older builds print none."""
+    return [row for row in rows_of(text) if ":" in row.name]
+
+
+def memos_of(text):
+    """The lines of -v on stacks that were remembered."""
+    return re.findall(r"^wallprof: (stack memo.*)$", text, re.M)
+
+
+def lost_us(hz):
+    """Microseconds that interrupts take from a second of a busy loop, with a timer of this frequency."""
+    return float(run([BUILD / "tools" / "bench-gaps", hz, GAPS_MS]).split()[1])
+
+
+def tick_seconds():
+    """What the interrupt of a tick costs without any program: the difference of medians, in seconds."""
+    run(["ninja", "-C", BUILD, "tools/bench-gaps"])
+    without, with_ticks = medians([(lost_us(0), lost_us(TICKS_HZ)) for _ in range(GAPS_ROUNDS)])
+    return (with_ticks - without) / TICKS_HZ / 1e6
+
+
+class Explanation(NamedTuple):
+    """Parts are seconds of CPU time; base is the CPU time that the load takes alone for the same work."""
+    base: float
+    parts: dict
+    measured: float
+
+    @property
+    def sum(self):
+        return sum(self.parts.values())
+
+    @property
+    def rest(self):
+        return self.measured - self.sum
+
+    def share(self, seconds):
+        return 100 * seconds / self.base
+
+    def loss(self, seconds):
+        """Per cent of the throughput that go if no CPU is idle and the same work takes so much more CPU time."""
+        return 100 * seconds / (self.base + seconds)
+
+
+def explain(base, recorded, added, recorder, programs, tick):
+    """All in seconds: `recorded` is the load's CPU time in the counted run, `added` what the load takes in addition by
+    the other runs, `recorder` the recorder's CPU time, `tick` what an interrupt costs. Programs are counted for the
+    whole machine; ticks are those that interrupt the load."""
+    by_name = {program.name: program for program in programs}
+    main = ("on_switch", "on_waking", "on_tick")
+    parts = {name: by_name[name].seconds for name in main if name in by_name}
+    parts["other programs"] = sum(program.seconds for program in programs if program.name not in main)
+    parts["around the programs"] = sum(program.runs for program in programs) * AROUND_A_RUN_S
+    parts["interrupts of ticks"] = recorded * TICKS_HZ * tick
+    parts["recorder"] = recorder
+    return Explanation(base, parts, added + recorder)
