@@ -96,6 +96,11 @@ def context_switches(pid):
     return count
 
 
+def machine_switches():
+    """Context switches of all CPUs since the start of the machine."""
+    return int(re.search(r"^ctxt (\d+)", Path("/proc/stat").read_text(), re.M)[1])
+
+
 def medians(rows):
     """Column by column."""
     return [statistics.median(column) for column in zip(*rows)]

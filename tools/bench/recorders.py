@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Recorders that the benchmark of real loads compares: no recorder, wallprof with options, perf, bpftrace."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from measure import context_switches, cpu_seconds, stat_fields
+from measure import context_switches, cpu_seconds, run, stat_fields
 
 START_S, STOP_S = 60, 300  # perf writes a gigabyte
 STEADY_S = 1
@@ -17,10 +18,12 @@ BPFTRACE_PROGRAM = "tracepoint:sched:sched_switch { @[kstack, ustack] = count();
 
 
 class Cost(NamedTuple):
-    """CPU seconds and context switches of a recorder and its children while the load ran; the bytes that it wrote."""
+    """CPU seconds and context switches of a recorder and its children while the load ran; the bytes that it wrote, and
+    the share of its records that it lost (None: not known)."""
     cpu: float = 0
     switches: int = 0
     size: int = 0
+    lost: float | None = None
 
 
 def event_descriptors(pid):
@@ -35,8 +38,20 @@ def event_descriptors(pid):
     return count
 
 
+def lost_by(stats, event):
+    """The share of an event's samples that perf lost, from its statistics. None if it has none of the event."""
+    counts = re.search(rf"^{re.escape(event)} stats:\n((?: .*\n)*)", stats, re.M)
+    if not counts:
+        return None
+    by_name = {name: int(count) for name, count in re.findall(r"(\w+) events: +(\d+)", counts[1])}
+    lost = by_name.get("LOST_SAMPLES", 0)
+    return lost / (lost + by_name["SAMPLE"])
+
+
 class Recorder:
     """Runs beside a load, from start() to stop(). begin() and end() say when the load begins and ends."""
+    statuses = (0,)  # after SIGINT
+
     def __init__(self, name, folder, prefix=()):
         self.name, self.output, self.prefix = name, folder / "recorded", list(prefix)
         self.process = self.text = None
@@ -85,8 +100,14 @@ class Recorder:
     def stop(self):
         """Ends it, and returns what it cost. What it wrote is there until discard()."""
         self.finish()
+        if self.process and self.process.returncode not in self.statuses:
+            raise RuntimeError(f"{self.name} failed: status {self.process.returncode}: {self.text[-500:]}")
         size = self.output.stat().st_size if self.output.exists() else 0
-        return self.cost._replace(size=size)
+        return self.cost._replace(size=size, lost=self.lost())
+
+    def lost(self):
+        """The share of its records that it lost, or None."""
+        return None
 
     def discard(self):
         """Always called at the end."""
@@ -106,10 +127,16 @@ class Wallprof(Recorder):
 
 class Perf(Recorder):
     """Of the whole system, because the switches of a process do not say what follows them."""
-    options = ["-a", "-e", "sched:sched_switch", "--call-graph", "dwarf,8192"]
+    statuses = (0, 130, -signal.SIGINT)
+    event = "sched:sched_switch"
+    options = ["-a", "-e", event, "--call-graph", "dwarf,8192"]
 
     def command(self, pid):
-        return ["perf", "record", "-q", *self.options, "-o", self.output]
+        # Build IDs are read at the end: perf 6.1 sometimes aborts there, and they are not needed.
+        return ["perf", "record", "-q", "--no-buildid", "--no-buildid-cache", *self.options, "-o", self.output]
+
+    def lost(self):
+        return lost_by(run(["perf", "report", "-i", self.output, "--stats"]), self.event)
 
 
 class Bpftrace(Recorder):

@@ -12,6 +12,7 @@ sys.path.append(str(ROOT / "tools" / "bench"))
 import explain
 import loads
 import measure
+import recorders
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about the sources")]
 
@@ -26,20 +27,30 @@ on_switch: kernel stack, remembered       100000        500     50.000
 in all 258.000 ms, 12.90 % of one CPU over the window
 wallprof: wrote x.capture; next: wallprof report x.capture
 """
-# Processes of which one uses CPU time and ends, and its parent uses some, too. It prints both, and waits.
+# As `perf report --stats` prints it.
+STATS = """
+Aggregated stats:
+          SAMPLE events:       1000  (32.9%)
+    LOST_SAMPLES events:          4  ( 0.0%)
+sched:sched_switch stats:
+          SAMPLE events:        846
+    LOST_SAMPLES events:        282
+dummy:HG stats:
+    LOST_SAMPLES events:        116
+"""
+# A process uses CPU time, as does its child, which has ended. It prints the sum, and waits.
 BURNER = """
-import resource, subprocess, sys, time
-def burn():
-    while time.process_time() < 0.25:
-        pass
-if len(sys.argv) == 1:
-    subprocess.run([sys.executable, "-c", sys.stdin.readline().replace(";", "\\n")])
-burn()
-print(sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF,
-                                                                              resource.RUSAGE_CHILDREN))), flush=True)
+import os, sys, time
+pid = os.fork()
+begin = time.process_time()
+while time.process_time() < begin + 0.25:
+    pass
+if pid == 0:
+    os._exit(0)
+os.waitpid(pid, 0)
+print(sum(os.times()[:4]), flush=True)
 sys.stdin.read()
 """
-BURNT = "import time;while time.process_time() < 0.2: pass;\n"
 
 
 class Script(loads.Command):
@@ -85,17 +96,26 @@ def check_explanation(text, rest):
 def test_explanation():
     rest = 0.42 - (0.2 + 0.05 + 0.003 + 0.005 + 0.01 + 2.5 * 999 * 20e-6 + 0.02)
     check_explanation(COSTS, rest)
-    check([(row.name, row.seconds) for row in explain.phases_of(COSTS)] == [("on_switch: kernel stack, remembered", 0.05)],
-          "phases are not programs")
+    phases = [(row.name, row.seconds) for row in explain.phases_of(COSTS)]
+    check(phases == [("on_switch: kernel stack, remembered", 0.05)], f"phases: {phases}")
     check(len(explain.memos_of(COSTS)) == 1, "the memo's line")
     expect_failure(check_explanation, COSTS.replace(" 5.000", " 6.000"), rest)
+
+
+def check_lost(stats, share):
+    found = recorders.lost_by(stats, recorders.Perf.event)
+    check(found == share, f"lost {found}, should be {share}")
+
+
+def test_lost_by_perf():
+    check_lost(STATS, 0.25)
+    check_lost(STATS.replace("sched:", "other:"), None)
+    expect_failure(check_lost, STATS.replace("282", "283"), 0.25)
 
 
 def test_cpu_time(context):
     """Of a process that runs, and of its child that has ended."""
     process = context.start([sys.executable, "-c", BURNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    process.stdin.write(BURNT)
-    process.stdin.flush()
     used = float(process.stdout.readline())
     found = measure.cpu_seconds(process.pid)
     check(used > 0.4, f"only {used} s were used")
