@@ -31,7 +31,7 @@
 #else
 
 /* The recorder makes it a call of the kernel's function (program_sections.c). */
-static void *(*const bpf_rdonly_cast)(const void *address, u32 type) = (void *)CALL_RDONLY_CAST;
+static void *(*const rdonly_cast)(const void *address, u32 type) = (void *)CALL_RDONLY_CAST;
 
 /* clang-format off */
 #define TYPE_ID_OF(pointer)                                                                        \
@@ -59,7 +59,7 @@ static void *(*const bpf_rdonly_cast)(const void *address, u32 type) = (void *)C
  * BPF_CORE_READ() or from memory.
  */
 #define READ(pointer, ...)                                                                         \
-	READ_PLAIN((typeof(pointer))bpf_rdonly_cast(pointer, TYPE_ID_OF(pointer)), __VA_ARGS__)
+	READ_PLAIN((typeof(pointer))rdonly_cast(pointer, TYPE_ID_OF(pointer)), __VA_ARGS__)
 
 #endif
 
