@@ -316,8 +316,9 @@ Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 
 		answer.all_ns += part->ns;
 		if (i < most) {
-			*vec_push(&answer.parts) = (AnswerPart){part->ns, who_text(&maker, part),
-								what_text(&maker, part)};
+			*vec_push(&answer.parts) =
+				(AnswerPart){part->ns, who_text(&maker, part),
+					     what_text(&maker, part), part->reason};
 			continue;
 		}
 		answer.others++;

@@ -20,6 +20,7 @@ typedef struct AnswerPart {
 	/* "running in execute_pass_list", "[fsync wait] of …/db.wal in fsync ← commit, 300 times"
 	 */
 	char *what;
+	enum reason reason; /* of the wait; REASON_NONE: it ran */
 } AnswerPart;
 
 typedef struct Answer {

@@ -202,6 +202,13 @@ static void print_next(const Page *page, const SummaryOptions *options)
 		fprintf(page->file, "%s\n", open);
 }
 
+/* Whether most of the time was waited for a CPU: then the line about CPUs says why. */
+static bool waits_for_cpu(const Answer *answer)
+{
+	return answer->parts.count > 0 &&
+	       reason_info[answer->parts.items[0].reason].category == CATEGORY_RUNNABLE;
+}
+
 void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 		   const SummaryOptions *options)
 {
@@ -210,7 +217,7 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	_cleanup_(free_lines) Lines lines = remarks(timeline, &accounts, options->accounts);
 	_cleanup_free_ char *head = title(timeline, &answer),
 			    *cpus = cpu_line_text(timeline, &accounts);
-	bool has_waits = answer.waited_for;
+	bool has_waits = answer.waited_for, cpus_first = waits_for_cpu(&answer);
 	/* The title, what was waited for, the CPUs and what to do next are the other four. */
 	size_t remarks_most = 2, fixed = 3 + has_waits;
 	size_t room = SUMMARY_LINES - fixed - MIN(lines.count, remarks_most);
@@ -219,10 +226,12 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	page_init(&page, file);
 	page_line(&page, "%s", head);
 	print_parts(&page, &answer, room);
+	if (cpus && cpus_first)
+		page_line(&page, "CPUs: %s", cpus);
 	if (has_waits)
 		page_line(&page, "most waited for: %s (%s)", answer.waited_for,
 			  DURATION(answer.waited_ns));
-	if (cpus)
+	if (cpus && !cpus_first)
 		page_line(&page, "CPUs: %s", cpus);
 	print_remarks(&page, &lines, remarks_most);
 	if (options->accounts) {

@@ -62,6 +62,7 @@ static struct {
 	Offsets dirty;
 	size_t dirty_first;
 	uint64_t dirty_bytes, heap_bytes, memory_max;
+	uint64_t dirty_max; /* for more there was no memory */
 	uint64_t file_bytes, file_peak;
 	struct sigaction action_before;
 } spill = {.fd = -1};
@@ -120,11 +121,10 @@ static void map_file(uint64_t offset, uint64_t size)
 		fail("mapping", -errno);
 }
 
-static void map_memory(uint64_t offset, uint64_t size)
+static bool map_memory(uint64_t offset, uint64_t size)
 {
-	if (mmap(spill.range + offset, size, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-		fail("reading", -errno);
+	return mmap(spill.range + offset, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 static void map_nothing(uint64_t offset, uint64_t size)
@@ -172,10 +172,27 @@ static void write_oldest(void)
 static void make_room(uint64_t size)
 {
 	uint64_t heap = MIN(spill.heap_bytes, spill.memory_max);
-	uint64_t most = MAX(spill.memory_max - heap, (uint64_t)DIRTY_MIN);
+	uint64_t most = MIN(MAX(spill.memory_max - heap, (uint64_t)DIRTY_MIN), spill.dirty_max);
 
 	while (spill.dirty_first < spill.dirty.count && spill.dirty_bytes + size > most)
 		write_oldest();
+}
+
+/*
+ * What else the process needs of a limit is not known before. If a block finds no memory, others
+ * are written, a quarter of them at a time, and there are never as many again.
+ */
+static void map_memory_surely(uint64_t offset, uint64_t size)
+{
+	while (!map_memory(offset, size)) {
+		uint64_t most = spill.dirty_bytes / 4 * 3;
+
+		if (errno != ENOMEM || spill.dirty_first == spill.dirty.count)
+			fail("reading", -errno);
+		while (spill.dirty_first < spill.dirty.count && spill.dirty_bytes > most)
+			write_oldest();
+		spill.dirty_max = MIN(spill.dirty_max, spill.dirty_bytes);
+	}
 }
 
 static void read_block(uint64_t offset, uint64_t size)
@@ -201,7 +218,7 @@ static void make_dirty(size_t class, uint64_t offset)
 	uint8_t *state = state_at(class, offset);
 
 	make_room(size);
-	map_memory(offset, size);
+	map_memory_surely(offset, size);
 	/* One call instead of a fault for each page. */
 	madvise(spill.range + offset, size, MADV_POPULATE_WRITE);
 	if (*state == BLOCK_CLEAN)
@@ -471,6 +488,7 @@ int spill_begin(int fd, const char *folder, const char *remedy, size_t memory_ma
 	spill.folder = xstrdup(folder);
 	spill.remedy = xstrdup(remedy);
 	spill.memory_max = memory_max;
+	spill.dirty_max = UINT64_MAX;
 	/* A handler cannot be taken back. */
 	if (!has_fork_handler && pthread_atfork(NULL, NULL, on_fork)) {
 		release_all();

@@ -240,6 +240,7 @@ def test_address_space(context):
         if done.returncode == 0:
             check(options, f"{kib} KiB were enough")
             context.path("p.json").unlink()
+            context.path("p.capture").unlink()
         else:
             check_failed(done, ("Cannot allocate memory", "ulimit -v", f"{kib} KiB"), ("wallprof doctor", "No such"))
         check(os.listdir(context.folder) == ["c"], f"{kib} KiB: left behind: {os.listdir(context.folder)}")
