@@ -174,16 +174,17 @@ static __always_inline void budget_has_stacks(struct task_struct *task)
 }
 
 /*
- * Adds to the sums by which the recorder adjusts budget_rate. It is called before switch_account()
- * takes the cost and the time of the last switch from the account.
+ * Adds to the sums by which the recorder adjusts budget_rate. run_ns is what the record has of
+ * own_run_ns; the remainder, which stays in the account, counts at a later switch. It is called
+ * before switch_account() takes the cost and the time of the last switch from the account.
  */
 static __always_inline void budget_account(struct cpu_account *account,
-					   const struct rec_switch *record)
+					   const struct rec_switch *record, u64 run_ns)
 {
 	if (!setting_budget)
 		return;
-	account->cost_ns += account->own_in_ns + account->own_run_ns;
-	if (record->h.flags & SWITCH_PREV)
+	account->cost_ns += account->own_in_ns + run_ns;
+	if (record->h.flags & SWITCH_PREV && account->switched_ns) /* not the CPU's first switch */
 		account->ran_ns += record->h.ns - account->switched_ns;
 }
 

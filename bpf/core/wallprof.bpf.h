@@ -216,6 +216,8 @@ struct stack_slot {
 	struct found_vma found;
 	struct memo_reads reads;
 	struct walk_start start;
+	/* The mappings of the user stack memo that was compared last. */
+	u32 memo_version, memo_seed_count;
 	u64 kernel_from;  /* where reading of the kernel stack starts */
 	u64 kernel_span;  /* bytes read from there; 0 = not read */
 	u64 word;	  /* the last word that was read */

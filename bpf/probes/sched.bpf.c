@@ -161,7 +161,8 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	bool blocks = prev_state != 0 && !preempt && !signalled;
 	s32 fd;
 
-	fd = switch_call(record, blocks);
+	/* A thread that ends never wakes, so it has no waiting place (budget.bpf.h). */
+	fd = switch_call(record, blocks & !(prev_state & TASK_DEAD));
 	record->h.flags |= (preempt ? SWITCH_PREEMPT : 0) |
 			   (BPF_CORE_READ_BITFIELD(prev, in_iowait) ? SWITCH_IOWAIT : 0) |
 			   (signalled ? SWITCH_SIGNALLED : 0);
@@ -406,15 +407,16 @@ static __always_inline void consume_move(struct rec_switch *record)
 __noinline int switch_account(struct rec_switch *record, u32 runnable)
 {
 	struct cpu_account *account = cpu_account();
-	u64 since_ns;
+	u64 since_ns, run_ns;
 
 	if (!record || !account)
 		return 0;
 	if (record->h.flags & SWITCH_NEXT)
 		consume_move(record);
-	budget_account(account, record);
+	run_ns = account->own_run_ns;
 	record->own_in = units_of(account->own_in_ns, 0xffff);
 	record->own_run = consume_own_run(account);
+	budget_account(account, record, run_ns - account->own_run_ns);
 	account->own_in_ns = 0;
 	account->switched_ns = record->h.ns;
 	/*

@@ -214,6 +214,8 @@ __noinline int user_memo_compare(struct stack_slot *slot, u64 seed, u32 index)
 	id = memo->id;
 	if (stack_sent[id & (STACK_SENT_SLOTS - 1)] != id)
 		return MEMO_UNSENT;
+	slot->memo_version = memo->version;
+	slot->memo_seed_count = memo->seed_count;
 	same = same_registers(memo, slot) && read_runs(memo, slot) &&
 	       memo_words_match(slot, &memo->read, 0, 0);
 	barrier();

@@ -148,6 +148,16 @@ static __always_inline bool is_copy_wanted(u32 result)
 }
 
 /*
+ * Whether the walk had the mappings of the memo that was found before it. They may be replaced in
+ * between, and then the stack has another id.
+ */
+static __always_inline bool has_mappings_of_memo(const struct stack_slot *slot)
+{
+	return ((slot->process.version ^ slot->memo_version) |
+		(slot->process.seed_count ^ slot->memo_seed_count)) == 0;
+}
+
+/*
  * may_repeat: the task is in a system call, where a thread that waits in a loop has the same stack
  * again.
  */
@@ -178,7 +188,7 @@ static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_
 		       seed ^ unique ^ stack->tables_ns ^ (u64)stack->result << 24 ^
 			       (u64)stack->h.flags << 16,
 		       ns);
-	if (known && id != known)
+	if (known && id != known && has_mappings_of_memo(slot))
 		memo_count(MEMO_USER, MEMO_WRONG);
 	if (unique && id)
 		unwind_copy(slot);

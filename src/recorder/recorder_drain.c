@@ -2,11 +2,15 @@
 #include "recorder_private.h"
 #include "signals.h"
 #include "util.h"
+#include <unistd.h>
 
 /* After a crash, everything up to the last flush can be read. */
 #define FLUSH_INTERVAL_NS NSEC_PER_SEC
 /* Events of processes that ended so long ago no longer come. */
 #define FORGET_AFTER_NS (30 * NSEC_PER_SEC)
+/* The last drain waits so often, and so long, for a record that is still being written. */
+#define LAST_TRIES   100
+#define LAST_WAIT_US 1000
 
 int recording_write(void *user, const struct record *record)
 {
@@ -188,7 +192,20 @@ int recording_drain(Recording *recording)
 	return drain(recording, /* last= */ false);
 }
 
+/*
+ * A program may still be writing a record, and the hypervisor may have stopped its CPU meanwhile.
+ * What follows that record in all rings of its kind is drained when it is complete.
+ */
 int recording_drain_last(Recording *recording)
 {
-	return drain(recording, /* last= */ true);
+	const RingReader *reader = programs_ring_reader(recording->programs);
+	uint64_t begin_ns = now_ns();
+	int error = drain(recording, /* last= */ true);
+
+	for (int i = 0; i < LAST_TRIES && !error && ring_reader_watermark_ns(reader) < begin_ns;
+	     i++) {
+		usleep(LAST_WAIT_US);
+		error = drain(recording, /* last= */ true);
+	}
+	return error;
 }
