@@ -77,7 +77,6 @@ typedef struct Walk {
 	Debt debts[RECORDING_CLASSES];
 	Stretch stretch;
 	Held held;
-	VEC(uint32_t) fold_index; /* stack -> folds, or NO_FOLD */
 	VEC(Fold) folds;
 	Paint paint;
 } Walk;
@@ -201,11 +200,11 @@ static void fold_weight(Walk *walk, uint32_t stack, uint64_t weight_ns)
 	uint32_t number, *first;
 	Fold *fold;
 
-	while (walk->fold_index.count <= stack)
-		*vec_push(&walk->fold_index) = NO_FOLD;
-	number = walk->fold_index.items[stack];
+	while (walk->tables->folds.count <= stack)
+		*vec_push(&walk->tables->folds) = NO_FOLD;
+	number = walk->tables->folds.items[stack];
 	if (number == NO_FOLD) {
-		number = walk->fold_index.items[stack] = walk->folds.count;
+		number = walk->tables->folds.items[stack] = walk->folds.count;
 		*vec_push(&walk->folds) = (Fold){.stack = stack};
 	}
 	fold = &walk->folds.items[number];
@@ -368,8 +367,9 @@ static void end_folds(Walk *walk)
 		if (walk->folds.items[i].weight_ns > 0)
 			show(walk, walk->thread->end_ns, walk->running_ns,
 			     walk->folds.items[i].weight_ns, walk->folds.items[i].stack);
+	for (size_t i = 0; i < walk->folds.count; i++)
+		walk->tables->folds.items[walk->folds.items[i].stack] = NO_FOLD;
 	vec_free(&walk->folds);
-	vec_free(&walk->fold_index);
 }
 
 /* ---- the rows of an interval ------------------------------------------------------ */

@@ -467,6 +467,7 @@ void stack_table_free(StackTable *tables)
 	map_free(&tables->below_index);
 	vec_free(&tables->stacks);
 	map_free(&tables->cache_index);
+	vec_free(&tables->folds);
 	vec_free(&tables->cache);
 	free(tables);
 }

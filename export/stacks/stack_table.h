@@ -121,6 +121,8 @@ typedef struct StackTable {
 	Map below_index; /* (root, stack) -> stack */
 	Map cache_index; /* hash of StackKey -> first of cache */
 	VEC(CacheEntry) cache;
+	/* stack -> its number in a sample_rows_walk(), or UINT32_MAX; all are that between two. */
+	VEC(uint32_t) folds;
 	/* Rows use few stacks repeatedly, and these tables stay in the CPU's cache. */
 	LastStack last_stacks[LAST_STACKS];
 	LastBelow last_below[LAST_STACKS];

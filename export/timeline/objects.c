@@ -149,7 +149,7 @@ uint32_t objects_reference(Objects *objects, enum object_kind kind, uint32_t dev
 	    (kind == OBJECT_ANONYMOUS && object->kind == OBJECT_EPOLL))
 		return place;
 	object->kind = kind;
-	if (!object->flags) { /* it has no path */
+	if (!object->has_path) {
 		free(object->name);
 		object->name = number_text(object);
 	}
@@ -248,6 +248,7 @@ void objects_add_inode(Objects *objects, const struct rec_inode *record)
 		return;
 	free(object->name);
 	object->name = make_path(record);
+	object->has_path = true;
 	object->flags = record->h.flags;
 }
 
@@ -255,7 +256,7 @@ void objects_name_by_device(Objects *objects, uint32_t place)
 {
 	Object *object = &objects->list.items[place];
 
-	if (object->flags) /* it has a path */
+	if (object->has_path)
 		return;
 	free(object->name);
 	object->name = xasprintf("unnamed files of device %u:%u", DEVICE_MAJOR(object->device),

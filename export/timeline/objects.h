@@ -27,6 +27,7 @@ enum object_kind {
 typedef struct Object {
 	uint8_t kind;	 /* enum object_kind */
 	uint8_t flags;	 /* enum inode_flags: which parts of a path are known */
+	bool has_path;	 /* a REC_INODE named it, whatever parts are known */
 	uint32_t device; /* major << 20 | minor */
 	uint32_t generation;
 	uint64_t number;

@@ -13,7 +13,8 @@
 #include "timeline_builder_private.h"
 #include <string.h>
 
-#define CLASSES 65 /* of durations: a power of 2 each */
+#define CLASSES		   65 /* of durations: a power of 2 each */
+#define INSERTION_SORT_MAX 16
 
 /* A switch-out with stacks, or a wakeup with the waker's. */
 typedef struct Donor {
@@ -43,18 +44,68 @@ static int compare(const Donor *x, uint64_t key, uint8_t class, uint64_t ns)
 	return (x->ns > ns) - (x->ns < ns);
 }
 
-static int compare_donors(const void *a, const void *b)
+static bool is_before(const Donor *x, const Donor *y)
 {
-	const Donor *x = a, *y = b;
 	int order = compare(x, y->key, y->class, y->ns);
 
-	return order ? order : (x->thread > y->thread) - (x->thread < y->thread);
+	if (order != 0)
+		return order < 0;
+	return x->thread != y->thread ? x->thread < y->thread : x->index < y->index;
+}
+
+static void insertion_sort(Donor *items, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		Donor item = items[i];
+		size_t k = i;
+
+		for (; k > 0 && is_before(&item, &items[k - 1]); k--)
+			items[k] = items[k - 1];
+		items[k] = item;
+	}
+}
+
+/* Moves the items so that none before the returned index belongs behind one after it. */
+static size_t partition(Donor *items, size_t count)
+{
+	Donor pivot = items[hash_mix(count, items[0].ns) % (count - 1)];
+	size_t i = 0, k = count - 1;
+
+	for (;; i++, k--) {
+		while (is_before(&items[i], &pivot))
+			i++;
+		while (is_before(&pivot, &items[k]))
+			k--;
+		if (i >= k)
+			return k + 1;
+		Donor swap = items[i];
+
+		items[i] = items[k];
+		items[k] = swap;
+	}
+}
+
+/* Sorts in place: there are three donors for each switch-out, and qsort(3) copies all (spill.h). */
+static void sort_items(Donor *items, size_t count)
+{
+	while (count > INSERTION_SORT_MAX) {
+		size_t at = partition(items, count);
+
+		if (at < count - at) {
+			sort_items(items, at);
+			items += at;
+			count -= at;
+		} else {
+			sort_items(items + at, count - at);
+			count = at;
+		}
+	}
+	insertion_sort(items, count);
 }
 
 static void sort(Donors *donors)
 {
-	if (donors->count > 1)
-		qsort(donors->items, donors->count, sizeof(Donor), compare_donors);
+	sort_items(donors->items, donors->count);
 }
 
 static uint64_t distance(uint64_t x, uint64_t y)

@@ -232,6 +232,20 @@ static void explain_thread(const IdleFinder *finder, uint32_t number)
 	}
 }
 
+/* A byte, 0, for each interval of a thread and one more; from where arrays lie (spill.h). */
+static uint8_t *bytes_new(const Thread *thread)
+{
+	size_t size = thread->intervals.count + 1;
+
+	return memset(util_resize_items(NULL, 0, size), 0, size);
+}
+
+static void bytes_free(const Thread *thread, uint8_t *bytes)
+{
+	if (bytes)
+		util_free_items(bytes, thread->intervals.count + 1);
+}
+
 /* Marks the waits that are on the critical path. */
 static void mark_path(IdleFinder *finder)
 {
@@ -250,7 +264,7 @@ static void mark_path(IdleFinder *finder)
 		wait = partition_point(middle, thread->intervals.count,
 				       thread->intervals.items[middle].start_ns <= step->start_ns);
 		if (!finder->on_path[owner])
-			finder->on_path[owner] = xcalloc(thread->intervals.count, 1);
+			finder->on_path[owner] = bytes_new(thread);
 		if (wait > 0)
 			finder->on_path[owner][wait - 1] = true;
 	}
@@ -269,13 +283,13 @@ void idle_find(Timeline *timeline)
 	idle_places_find(&finder);
 	mark_path(&finder);
 	for (size_t i = 0; i < count; i++) {
-		finder.verdicts[i] = xcalloc(timeline->threads.items[i].intervals.count + 1, 1);
+		finder.verdicts[i] = bytes_new(&timeline->threads.items[i]);
 		judge_thread(&finder, i);
 	}
 	for (size_t i = 0; i < count; i++) {
 		explain_thread(&finder, i);
-		free(finder.verdicts[i]);
-		free(finder.on_path[i]);
+		bytes_free(&timeline->threads.items[i], finder.verdicts[i]);
+		bytes_free(&timeline->threads.items[i], finder.on_path[i]);
 	}
 	idle_places_free(&finder);
 	free(finder.verdicts);

@@ -352,9 +352,11 @@ static void drop_holders(Thread *thread)
 		Interval *wait = &thread->intervals.items[i];
 		bool futex = wait->syscall == SYSCALL_FUTEX;
 
-		if (wait->reason != REASON_KERNEL_RWSEM)
+		/* What does not change is not written; see spill.h. */
+		if (wait->reason != REASON_KERNEL_RWSEM && wait->lock != SWITCH_LOCK_OTHER)
 			wait->lock = SWITCH_LOCK_OTHER;
-		if (wait->state != STATE_BLOCKED || (wait->reason == REASON_MUTEX && futex))
+		if (wait->state != STATE_BLOCKED || wait->lock_holder == THREAD_NONE ||
+		    (wait->reason == REASON_MUTEX && futex))
 			continue;
 		if ((wait->reason != REASON_KERNEL_MUTEX && wait->reason != REASON_KERNEL_RWSEM) ||
 		    futex)

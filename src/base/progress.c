@@ -3,6 +3,7 @@
 #include "util.h"
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -79,6 +80,8 @@ static void clear_for_message(void)
 
 void progress_begin(const char *what)
 {
+	sigset_t all, before;
+
 	if (log_level < LOG_NORMAL || !isatty(STDERR_FILENO))
 		return;
 	pthread_mutex_lock(&progress.lock);
@@ -90,8 +93,12 @@ void progress_begin(const char *what)
 		return;
 	progress.ended = false;
 	log_before_message(clear_for_message);
+	/* Signals are for the main thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (!pthread_create(&progress.writer, NULL, write_lines, NULL))
 		progress.pid = getpid();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void progress_share(double share)

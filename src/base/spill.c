@@ -19,6 +19,11 @@
 /* So much may be dirty, however large the arrays are that are still in the heap. */
 #define DIRTY_MIN (16u << 20)
 #define ZEROES	  (256u << 10)
+/*
+ * So many arrays are in the file at most. Each takes up to three mappings, and each dirty block up
+ * to two, and a process may have 65,530 (vm.max_map_count).
+ */
+#define REGIONS_MAX 6000
 
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
@@ -58,6 +63,7 @@ static struct {
 	uint8_t *states[CLASSES]; /* enum block_state of each block */
 	uint64_t bump[CLASSES];	  /* where no region of the class has been yet */
 	Offsets unused[CLASSES];  /* regions that were freed */
+	size_t regions;		  /* that have an array */
 	/* Dirty blocks, oldest first; a block that is not dirty any more is skipped. */
 	Offsets dirty;
 	size_t dirty_first;
@@ -323,14 +329,17 @@ static bool find_region(size_t size, size_t *ret_class, uint64_t *ret_offset)
 	return true;
 }
 
-/* Returns NULL if it must be in the heap: there is no region of that size, or no such offset. */
+/*
+ * Returns NULL if it must be in the heap: there is no region of that size, no such offset, or there
+ * are too many arrays.
+ */
 static void *new_array(size_t size)
 {
 	uint64_t offset;
 	size_t class;
 	int error;
 
-	if (!find_region(size, &class, &offset))
+	if (spill.regions >= REGIONS_MAX || !find_region(size, &class, &offset))
 		return NULL;
 	error = allocate(offset, round_up(size, classes[class].block));
 	if (error == -EFBIG) {
@@ -339,6 +348,7 @@ static void *new_array(size_t size)
 	}
 	if (error)
 		fail("writing", error);
+	spill.regions++;
 	return spill.range + offset;
 }
 
@@ -349,6 +359,7 @@ static void free_array(void *items, size_t size)
 
 	forget(class, offset, round_up(size, classes[class].block));
 	offsets_push(&spill.unused[class], offset);
+	spill.regions--;
 }
 
 /* Changes the size within the region. Returns false if the array does not fit there. */
@@ -385,6 +396,9 @@ static void count_heap(size_t old_size, size_t new_size)
 
 static void release_array(void *items, size_t size)
 {
+	/* The array was moved to another owner, which still counts. */
+	if (!items)
+		return;
 	if (is_in_file(items)) {
 		free_array(items, size);
 		return;

@@ -67,15 +67,11 @@ static int open_unnamed(const char *folder)
 /* Returns how much memory the arrays may have: at most half of what this process may have. */
 static uint64_t arrays_memory(void)
 {
-	static const int resources[] = {RLIMIT_DATA, RLIMIT_AS};
 	uint64_t limit = cgroup_memory_limit();
+	struct rlimit now;
 
-	for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
-		struct rlimit now;
-
-		if (!getrlimit(resources[i], &now))
-			limit = MIN(limit, (uint64_t)now.rlim_cur);
-	}
+	if (!getrlimit(RLIMIT_DATA, &now))
+		limit = MIN(limit, (uint64_t)now.rlim_cur);
 	return MIN(limit / 2, (uint64_t)ARRAYS_MEMORY_MAX);
 }
 

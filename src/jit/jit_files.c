@@ -174,7 +174,7 @@ const JitFile *jit_files_by_id(const JitFiles *files, uint32_t id)
 	return NULL;
 }
 
-void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path,
+void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int root_fd,
 			const OpenRights *rights, int fd)
 {
 	*vec_push(&files->list) = (JitFile){
@@ -183,7 +183,7 @@ void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path,
 		.fd = safe_open_may_keep(fd) ? fd : -1,
 		.at_end = true,
 		.path = xstrdup(path),
-		.root_fd = -1,
+		.root_fd = root_fd,
 		.rights = *rights,
 	};
 	if (!safe_open_may_keep(fd))

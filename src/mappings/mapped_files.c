@@ -381,7 +381,8 @@ static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 	if (safe_open_leave(&own))
 		closep(&fd);
 	if (fd >= 0)
-		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, &rights, fd);
+		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, range.root_fd,
+				   &rights, fd);
 }
 
 static HeldFile hold(MappedFiles *files, const MappingSeen *mapping)

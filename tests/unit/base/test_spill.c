@@ -179,6 +179,25 @@ static void test_pause(void **state)
 	spill_end();
 }
 
+/* An array that was given away is counted for its new owner: what comes later goes to the file. */
+static void test_given_away(void **state)
+{
+	size_t count = MEMORY_MAX / sizeof(uint64_t) - 1000;
+	Numbers numbers = {}, owner, more = {};
+
+	(void)state;
+	begin();
+	vec_reserve(&numbers, count);
+	owner = numbers;
+	numbers.items = NULL;
+	vec_free(&numbers);
+	vec_reserve(&more, count);
+	assert_true(spill_peak() > 0);
+	vec_free(&owner);
+	vec_free(&more);
+	spill_end();
+}
+
 /* What a child writes is its own, however much it is. */
 static void test_child(void **state)
 {
@@ -250,13 +269,10 @@ static void test_other_fault(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_larger_than_memory),
-		cmocka_unit_test(test_without_file),
-		cmocka_unit_test(test_against_model),
-		cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_child),
-		cmocka_unit_test(test_file_limit),
-		cmocka_unit_test(test_other_fault),
+		cmocka_unit_test(test_larger_than_memory), cmocka_unit_test(test_without_file),
+		cmocka_unit_test(test_against_model),	   cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_given_away),	   cmocka_unit_test(test_child),
+		cmocka_unit_test(test_file_limit),	   cmocka_unit_test(test_other_fault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Requests to block devices: their submitters, the waits for them, their names. */
+#include "make_record.h"
 #include "scenario.h"
 #include "wait_fields.h"
 #include <setjmp.h>
@@ -83,6 +84,32 @@ static void test_withheld_names(void **state)
 		assert_memory_equal(name, cases[i].wanted, strlen(cases[i].wanted));
 		free(name);
 	}
+}
+
+/* A file whose path was recorded keeps it, also if nobody knows where its device is mounted. */
+static void test_named_file_of_kernel(void **state)
+{
+	static const char path[] = "ours";
+	struct rec_inode *record = make_record(
+		REC_INODE, INODE_MOUNT, 1, offsetof(struct rec_inode, text), path, sizeof(path));
+	Scenario s;
+	const Object *file;
+
+	(void)state;
+	record->device = SCENARIO_DEVICE | 1;
+	record->inode = 5;
+	record->size = sizeof(path);
+	begin(&s);
+	meta(&s, "file-names=files that targets use");
+	timeline_builder_add(s.builder, &record->h);
+	read_completes(at(&s, 5), 20, 2, 0);
+	scenario_finish(&s);
+	s.timeline->requests.list.items[0].flags = REQUEST_KTHREAD;
+	objects_name_users(s.timeline);
+	file = &s.timeline->objects.list.items[s.timeline->requests.list.items[0].file];
+	assert_non_null(strstr(file->name, "/ours"));
+	free(record);
+	scenario_free(&s);
 }
 
 static void test_wait_ended_by_request(void **state)
@@ -403,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_number_used_again),
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_withheld_names),
+		cmocka_unit_test(test_named_file_of_kernel),
 		cmocka_unit_test(test_operations),
 	};
 
