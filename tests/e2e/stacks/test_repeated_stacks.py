@@ -150,7 +150,7 @@ def test_deep_stacks(context):
 
 def test_new_processes(context):
     """Kernel stacks are known again in processes that have just begun."""
-    rounds, times = ROUNDS // 1000, 40
+    rounds, times = ROUNDS // 400, 40
     done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "none", "-o",
                             context.path("capture"), "--", WORKLOADS / "kernel-again", rounds,
                             context.random.randint(1, 1 << 30), times)
@@ -159,8 +159,9 @@ def test_new_processes(context):
     stacks = known + sum(map(int, re.findall(r"\d+", walked)))
     print(f"# {known} of {stacks} kernel stacks were not walked", flush=True)
     check(stacks > rounds * times / 2, f"only {stacks} kernel stacks")
-    check_few_walks(known, stacks, 0.5)
-    expect_failure(check_few_walks, stacks // 4, stacks, 0.5)
+    # While each thread had memos of its own, a fifth was known again.
+    check_few_walks(known, stacks, 0.7)
+    expect_failure(check_few_walks, stacks // 4, stacks, 0.7)
 
 
 def test_kernel_stacks(context):

@@ -86,7 +86,7 @@ static void test_withheld_names(void **state)
 	}
 }
 
-/* A file whose path was recorded keeps it, also if nobody knows where its device is mounted. */
+/* A file keeps a recorded path if its device is not mounted here. */
 static void test_named_file_of_kernel(void **state)
 {
 	static const char path[] = "ours";
