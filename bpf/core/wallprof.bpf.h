@@ -433,9 +433,12 @@ static __always_inline struct cpu_account *cpu_account(void)
 static __always_inline void memo_count(enum memo_kind kind, enum memo_outcome outcome)
 {
 	struct cpu_account *account = cpu_account();
+	u32 at = outcome;
 
-	if (account && outcome < MEMO_OUTCOMES)
-		account->memos[kind][outcome]++;
+	/* clang 19 knows which values a function returns; the verifier does not. */
+	barrier_var(at);
+	if (account && at < MEMO_OUTCOMES)
+		account->memos[kind][at]++;
 }
 
 /* Whether the stack that was just found in a memo is to be walked nevertheless. */

@@ -180,6 +180,7 @@ static __always_inline bool read_runs(const struct user_stack_memo *memo, struct
 		if (i >= memo->run_count)
 			break;
 		barrier_var(into);
+		barrier_var(size);
 		if (into > MEMO_SPAN || size > MEMO_SPAN || size == 0)
 			return false;
 		if (bpf_probe_read_user(
@@ -345,10 +346,11 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
 /*
  * The kernel's own walk of the kernel stack is the most expensive part of a switch.
  *
- * That walk (arch/x86/kernel/unwind_orc.c, unwind_frame.c) is a pure function of where it begins
- * and of the words of the stack that it takes for return addresses or for pointers to frames. It
- * begins in the tracing code's own frames, which have a fixed size and lie below the address of the
- * program's context; the context lies in the frame of the kernel function that runs the program.
+ * That walk (arch/x86/kernel/unwind_orc.c, unwind_frame.c; not unwind_guess.c) is a pure function
+ * of where it begins and of the words of the stack that it takes for return addresses or for
+ * pointers to frames. It begins in the tracing code's own frames, which have a fixed size and lie
+ * below the address of the program's context; the context lies in the frame of the kernel function
+ * that runs the program.
  *
  * Which words the walk read is not known, but what it found there is: the return addresses are its
  * frames, and a word that a later frame was found by is an address of the stack. So all words are

@@ -3,8 +3,9 @@
  * budget.h - how long a wait must be to always have its stacks, so that recording does not cost
  * more than --budget allows (bpf/core/budget.bpf.h).
  *
- * The cost is the time of the BPF programs, relative to the time that the recorded threads ran, as
- * the summary shows it. It is measured in steps. What every switch costs cannot be saved, so the
+ * The cost is the time of the BPF programs on all CPUs, relative to the time that the recorded
+ * threads ran. The summary shows less: only what falls into these threads' time. It is measured in
+ * steps. What every switch costs cannot be saved, so the
  * budget may be too small for it; then stacks are taken with the least chance.
  */
 #ifndef WALLPROF_BUDGET_H

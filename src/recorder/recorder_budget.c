@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recorder_private.h"
 #include "util.h"
+#include <string.h>
 #include <time.h>
 
 /* Visiting all threads may take this part of the time. */
@@ -14,24 +15,41 @@ static uint64_t own_cpu_ns(void)
 	return time.tv_sec * NSEC_PER_SEC + time.tv_nsec;
 }
 
+/* A visit of sleeping threads, during which the recording goes on. */
+typedef struct Visit {
+	Recording *recording;
+	int error; /* of the recording itself */
+} Visit;
+
 static int drain_between(void *user)
 {
-	return recording_drain(user);
+	Visit *visit = user;
+
+	visit->error = recording_drain(visit->recording);
+	return visit->error;
 }
 
-/* Takes the stacks of threads that sleep for long although they were not expected to. */
+/*
+ * Takes the stacks of threads that sleep for long although they were not expected to. If that is
+ * not possible, for example for lack of memory, these stacks are missing, and nothing else.
+ */
 static int visit_sleepers(Recording *recording, uint64_t now)
 {
 	uint64_t begin = own_cpu_ns();
+	Visit visit = {.recording = recording};
 	int error;
 
 	if (now < recording->next_visit_ns || !programs_lack_stacks(recording->programs))
 		return 0;
 	recording->iterating = true;
-	error = programs_snapshot_sleepers(recording->programs, drain_between, recording);
+	error = programs_snapshot_sleepers(recording->programs, drain_between, &visit);
 	recording->iterating = false;
 	recording->next_visit_ns = now + (own_cpu_ns() - begin) * VISIT_SHARE;
-	return error;
+	if (error && !visit.error) {
+		log_verbose("visiting sleeping threads failed: %s", strerror(-error));
+		recording->next_visit_ns = UINT64_MAX;
+	}
+	return visit.error;
 }
 
 int recording_keep_budget(Recording *recording)

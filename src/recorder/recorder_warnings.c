@@ -282,12 +282,18 @@ static uint64_t (*count_ring_losses(Recording *recording, const RingLayout *layo
 	return lost;
 }
 
-/* Returns "CPU 3" or "CPUs 8 to 15": those of a group. The caller frees it. */
-static char *cpus_of_group(const RingLayout *layout, uint32_t group)
+/*
+ * Returns "CPU 3" or "CPUs 8 to 15": those of a group, and "and others" if there are more CPUs than
+ * the groups have room for. The caller frees it.
+ */
+static char *cpus_of_group(const RingLayout *layout, uint32_t group, uint32_t cpu_count)
 {
 	uint32_t first = group * layout->group_cpus, last = first + layout->group_cpus - 1;
+	const char *others = cpu_count > layout->groups * layout->group_cpus ? " and others" : "";
 
-	return first == last ? xasprintf("CPU %u", first) : xasprintf("CPUs %u to %u", first, last);
+	last = MIN(last, MAX(cpu_count, 1U) - 1);
+	return first >= last ? xasprintf("CPU %u%s", first, others)
+			     : xasprintf("CPUs %u to %u%s", first, last, others);
 }
 
 /* Appends to the note what the rings of a group have lost; returns the longer note. */
@@ -324,9 +330,12 @@ static int note_rings(Recording *recording)
 	RingLayout layout = programs_ring_layout(recording->programs);
 	_cleanup_free_ uint64_t(*lost)[RINGS] = count_ring_losses(recording, &layout);
 	_cleanup_free_ char *list = xstrdup(""), *note = NULL;
+	size_t cpu_count;
+
+	programs_accounts(recording->programs, &cpu_count);
 
 	for (uint32_t group = 0; group < layout.groups; group++) {
-		_cleanup_free_ char *cpus = cpus_of_group(&layout, group);
+		_cleanup_free_ char *cpus = cpus_of_group(&layout, group, cpu_count);
 
 		log_rings(recording, group, cpus);
 		list = add_ring_losses(list, cpus, lost[group]);

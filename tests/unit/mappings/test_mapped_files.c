@@ -65,7 +65,7 @@ static void test_few_descriptors(void **state)
 		paths[i] = xasprintf("%s/%zu", folder, i);
 		inodes[i] = copy_program(paths[i]);
 		assert_int_equal(mapped_files_add_path(files, paths[i], &ids[i]), 0);
-		assert_in_range(count_descriptors(), 0, limit.rlim_cur - FREE_FDS + 8);
+		assert_uint_in_range(count_descriptors(), 0, limit.rlim_cur - FREE_FDS + 8);
 		/* No path leads to these, so they stay open. */
 		if (i % 10 == 0)
 			assert_int_equal(unlink(paths[i]), 0);

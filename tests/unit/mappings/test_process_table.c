@@ -102,7 +102,7 @@ static void test_forget(void **state)
 		process_table_end(&table, id, 1000 + i);
 		if (i % 100 == 0)
 			process_table_forget(&table, 1000 + i - MIN(i, 500U));
-		assert_in_range(table.list.count, 1, 2 * 8192);
+		assert_uint_in_range(table.list.count, 1, 2 * 8192);
 	}
 	assert_int_equal(process_table_find(&table, 7)->state, PROCESS_WANTED);
 	assert_int_equal(process_table_find_tgid(&table, 1007)->ns_tgid, 7);

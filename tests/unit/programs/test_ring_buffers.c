@@ -51,7 +51,7 @@ static void test_groups(void **state)
 		cpus[group]++;
 	}
 	for (uint32_t group = 0; group < layout.groups; group++)
-		assert_in_range(cpus[group], 1, layout.group_cpus);
+		assert_uint_in_range(cpus[group], 1, layout.group_cpus);
 	assert_true(ring_layout_group(&layout, 4000) < layout.groups);
 }
 

@@ -262,7 +262,7 @@ static void test_mapped(void **state)
 			assert_int_equal(rings.passed[i], first + i);
 		most = MAX(most, mapped_bytes(ring));
 	}
-	assert_in_range(most, 1, LARGE / 2);
+	assert_uint_in_range(most, 1, LARGE / 2);
 	free_rings(&rings);
 }
 
