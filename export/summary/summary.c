@@ -223,6 +223,9 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	size_t room = SUMMARY_LINES - fixed - MIN(lines.count, remarks_most);
 	Page page;
 
+	/* Then the line about CPUs is the fifth at the latest. */
+	if (cpus && cpus_first)
+		room = MIN(room, (size_t)3);
 	page_init(&page, file);
 	page_line(&page, "%s", head);
 	print_parts(&page, &answer, room);
