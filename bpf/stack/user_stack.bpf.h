@@ -98,7 +98,7 @@ static __always_inline u64 walk_kernel_stack(struct stack_slot *slot, void *ctx,
 			   ns);
 }
 
-/* The kernel stack at a tick or at a wakeup, without the memo that kernel_stack() has. */
+/* The kernel stack at a tick, which hits any function: it has no memo. */
 static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
 {
 	struct stack_slot *slot = slot_acquire_accounted(ns);
