@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the benchmarks share: commands, and what a capture says of itself."""
+"""What the benchmarks share: commands, their end, and what a capture says of itself."""
+import ctypes
 import json
 import os
 import re
 import resource
+import signal
 import statistics
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,11 +22,57 @@ sys.path += [str(ROOT / "tests" / "support" / "py"), str(ROOT / "tests" / "run")
 PIPE_LOOPS = 60000
 PIPE = ["/usr/bin/taskset", "-c", "0", "perf", "bench", "sched", "pipe", "-l", str(PIPE_LOOPS)]
 PIPE_SWITCHES = 2 * PIPE_LOOPS
+BUSY_LOOP = ["sh", "-c", "while :; do :; done"]
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 def run(command, **settings):
     return subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, **settings).stdout
+
+
+@contextmanager
+def running(command, how=signal.SIGKILL, **settings):
+    """The command runs beside the block, and is ended with it by the signal `how`."""
+    process = subprocess.Popen(list(map(str, command)), **settings)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(how)
+        process.wait()
+
+
+def end_descendants():
+    """Kills all that this program has started and that still runs, and waits for it."""
+    while True:
+        for pid in process_tree(os.getpid()).keys() - {os.getpid()}:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:  # there are none
+            return
+        time.sleep(0.01)
+
+
+def run_bench(main):
+    """Returns the exit status of main(). However it ends, by SIGINT and SIGTERM as well, no process that it has started
+    is left behind. A recorder that is killed leaves its command to this program, which is therefore made the parent of
+    all orphans."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        end_descendants()
 
 
 def usecs_per_op(prefix):

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tools/bench/servers: its options, its arithmetic, and the CPU time and the end of its loads. Nothing is recorded."""
+"""tools/bench: the options and the arithmetic of `servers`, the CPU time and the end of its loads, and the end of all
+benchmarks. Nothing is recorded."""
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -50,6 +53,18 @@ if pid == 0:
 os.waitpid(pid, 0)
 print(sum(os.times()[:4]), flush=True)
 sys.stdin.read()
+"""
+
+# A benchmark with a busy loop and a child of a child that has ended, which is interrupted. It prints their pids.
+INTERRUPTED = """
+import subprocess, sys, time
+sys.path.append(sys.argv[1])
+import measure
+def main():
+    orphan = subprocess.run(["sh", "-c", "setsid sleep 1000 >/dev/null & echo $!"], stdout=subprocess.PIPE, text=True)
+    loop = subprocess.Popen(measure.BUSY_LOOP)
+    print(loop.pid, orphan.stdout, flush=True)
+    time.sleep(1000)
 """
 
 
@@ -165,3 +180,48 @@ def test_missing(context):
     finally:
         os.environ["PATH"] = path
     check(not names, f"not missing: {names}")
+
+
+def check_all_ended(pids, end_s):
+    deadline = time.monotonic() + end_s
+    while left := [pid for pid in pids if (measure.stat_fields(pid) or "Z")[0] != "Z"]:
+        check(time.monotonic() < deadline, f"left behind: {left}")
+        time.sleep(0.01)
+
+
+def interrupt(context, start, number):
+    """The pids of what an interrupted benchmark has started, and the exit status of the benchmark."""
+    process = context.start([sys.executable, "-c", f"{INTERRUPTED}{start}\n", measure.ROOT / "tools" / "bench"],
+                            stdout=subprocess.PIPE, text=True)
+    pids = list(map(int, process.stdout.readline().split()))
+    check(len(pids) == 2 and all(measure.stat_fields(pid) for pid in pids), f"not running: {pids}")
+    process.send_signal(number)
+    return pids, process.wait(timeout=context.timeout_s)
+
+
+def test_interrupted(context):
+    """An interrupted benchmark leaves no process behind, also not one whose parent has ended."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        pids, status = interrupt(context, "sys.exit(measure.run_bench(main))", number)
+        check(status == 128 + signal.SIGINT, f"status {status}")
+        check_all_ended(pids, 0)
+    pids, _ = interrupt(context, "main()", signal.SIGTERM)
+    try:
+        expect_failure(check_all_ended, pids, 0.2)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+
+def check_runs_to_end(source):
+    check(source.rstrip().endswith("sys.exit(run_bench(main))"), "it does not use run_bench()")
+
+
+def test_all_use_it():
+    """Each benchmark in Python ends what it has started."""
+    found = [path for path in (ROOT / "tools" / "bench").iterdir()
+             if path.suffix == "" and path.is_file() and "python3" in path.read_text().splitlines()[0]]
+    check(len(found) > 5, f"hardly any: {found}")
+    for path in found:
+        check_runs_to_end(path.read_text())
+    expect_failure(check_runs_to_end, found[0].read_text().replace("run_bench(main)", "main()"))
