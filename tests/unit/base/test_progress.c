@@ -3,8 +3,8 @@
 #include "test_tools.h"
 #include <fcntl.h>
 
-/* Two seconds, and what a busy machine needs. */
-#define SHOWN_MS 3200
+#define SHOWN_NS   (2 * NSEC_PER_SEC)
+#define GIVE_UP_NS (60 * NSEC_PER_SEC)
 
 typedef struct Terminal {
 	int fd, stderr_before;
@@ -26,33 +26,52 @@ static void open_terminal(Terminal *terminal)
 	close(other);
 }
 
-/* Returns all that was written. */
-static const char *close_terminal(Terminal *terminal)
+/* Reads what was written since. */
+static void read_terminal(Terminal *terminal)
 {
 	ssize_t n;
 
 	while ((n = read(terminal->fd, terminal->text + terminal->size,
 			 sizeof(terminal->text) - 1 - terminal->size)) > 0)
 		terminal->size += n;
+}
+
+/* Returns all that was written. */
+static const char *close_terminal(Terminal *terminal)
+{
+	read_terminal(terminal);
 	dup2(terminal->stderr_before, STDERR_FILENO);
 	close(terminal->stderr_before);
 	close(terminal->fd);
 	return terminal->text;
 }
 
-static void test_shown(void **state)
+/* Waits until `text` was written. */
+static void wait_for(Terminal *terminal, const char *text)
+{
+	for (uint64_t end = now_ns() + GIVE_UP_NS; now_ns() < end; usleep(10 * 1000)) {
+		read_terminal(terminal);
+		if (strstr(terminal->text, text))
+			return;
+	}
+	fail_msg("not written: %s", text);
+}
+
+static void check_shown(void)
 {
 	const char *text, *line, *message;
 	Terminal terminal;
+	uint64_t begin;
 
-	(void)state;
 	open_terminal(&terminal);
+	begin = now_ns();
 	progress_begin("reading");
 	progress_share(0.42);
-	usleep(SHOWN_MS * 1000);
+	wait_for(&terminal, "reading");
+	assert_true(now_ns() - begin >= SHOWN_NS);
 	log_info("a message");
 	progress_begin("writing");
-	usleep(1000 * 1000);
+	wait_for(&terminal, "writing");
 	progress_end();
 	text = close_terminal(&terminal);
 	line = strstr(text, "\r\033[Kwallprof: reading, ");
@@ -66,31 +85,51 @@ static void test_shown(void **state)
 	assert_true(text_ends_with(text, " \r\033[K"));
 }
 
-/* A short step shows nothing, and neither does -q; what is no terminal gets nothing. */
-static void test_not_shown(void **state)
+/* Where a line would be too much: after a short step, and with -q until the pipe is closed. */
+static bool stays_silent(int pipe_end)
 {
 	Terminal terminal;
+	bool silent;
+	char byte;
 
-	(void)state;
 	open_terminal(&terminal);
 	progress_begin("reading");
 	usleep(300 * 1000);
 	progress_end();
-	assert_string_equal(close_terminal(&terminal), "");
-	open_terminal(&terminal);
+	silent = !*close_terminal(&terminal);
 	log_level = LOG_QUIET;
+	open_terminal(&terminal);
 	progress_begin("reading");
-	usleep(SHOWN_MS * 1000);
+	(void)!read(pipe_end, &byte, 1);
 	progress_end();
-	log_level = LOG_NORMAL;
-	assert_string_equal(close_terminal(&terminal), "");
+	return silent && !*close_terminal(&terminal);
+}
+
+/* Another process shows nothing beside this one, which thus says how long that must hold. */
+static void test_shown_and_not_shown(void **state)
+{
+	int ends[2], status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		close(ends[1]);
+		_exit(stays_silent(ends[0]) ? 0 : 1);
+	}
+	close(ends[0]);
+	check_shown();
+	close(ends[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shown),
-		cmocka_unit_test(test_not_shown),
+		cmocka_unit_test(test_shown_and_not_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
