@@ -75,11 +75,6 @@ def run_bench(main):
         end_descendants()
 
 
-def usecs_per_op(prefix):
-    """Of the pipe benchmark, started by the prefix."""
-    return float(re.search(r"([\d.]+) usecs/op", run([*prefix, *PIPE])).group(1))
-
-
 def record(capture, *options):
     return [WALLPROF, "record", "-q", "--defer-symbols", "-o", capture, *options, "--"]
 
@@ -126,6 +121,11 @@ def cpu_seconds(pid):
     """CPU time of a process and its descendants, those that have ended included."""
     ticks = sum(sum(map(int, fields[11:15])) for fields in process_tree(pid).values())
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def own_cpu_seconds(pid):
+    """CPU time of a process without its descendants."""
+    return sum(map(int, stat_fields(pid)[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def waited_for_cpu_seconds():
