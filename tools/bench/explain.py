@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the loss of a recorded load consists of: the arithmetic, and what a tick's interrupt costs."""
+"""What the loss of a recorded load consists of: the arithmetic, and what a tick's interrupt and a switch cost."""
 import re
+import statistics
 from typing import NamedTuple
 
 from measure import BUILD, medians, run
@@ -11,6 +12,7 @@ AROUND_A_RUN_S = 0.05e-6
 TICKS_HZ = 999
 # Ten times the frequency is needed to see ticks among the other interrupts of a virtual machine.
 GAPS_HZ, GAPS_MS, GAPS_ROUNDS = 9999, 150, 7
+SWITCHING = ["1", "4", "4", "20000", "1"]  # arguments of bench-chains: hardly anything but switches
 
 
 class Program(NamedTuple):
@@ -54,6 +56,13 @@ def tick_seconds():
     return (with_ticks - without) / GAPS_HZ / 1e6
 
 
+def switch_seconds():
+    """What a context switch costs in CPU time, with the system call that makes it, in seconds."""
+    run(["ninja", "-C", BUILD, "tools/bench-chains"])
+    texts = [run([BUILD / "tools" / "bench-chains", *SWITCHING]) for _ in range(GAPS_ROUNDS)]
+    return statistics.median(float(re.search(r"([\d.]+) usecs of CPU time/op", text)[1]) for text in texts) / 2 / 1e6
+
+
 class Explanation(NamedTuple):
     """Parts are seconds of CPU time; base is the CPU time that the load takes alone for the same work."""
     base: float
@@ -76,15 +85,17 @@ class Explanation(NamedTuple):
         return 100 * seconds / (self.base + seconds)
 
 
-def explain(base, recorded, added, recorder, programs, tick):
+def explain(base, recorded, added, recorder, programs, tick, more_switches):
     """All in seconds: `recorded` is the load's CPU time in the counted run, `added` what the load takes in addition by
-    the other runs, `recorder` the recorder's CPU time, `tick` what an interrupt costs. Programs are counted for the
-    whole machine; ticks are those that interrupt the load."""
+    the other runs, `recorder` the recorder's CPU time, `tick` what an interrupt costs, `more_switches` what the
+    switches take that the machine made in addition. Programs are counted for the whole machine; ticks are those that
+    interrupt the load."""
     by_name = {program.name: program for program in programs}
     main = ("on_switch", "on_waking", "on_tick")
     parts = {name: by_name[name].seconds for name in main if name in by_name}
     parts["other programs"] = sum(program.seconds for program in programs if program.name not in main)
     parts["around the programs"] = sum(program.runs for program in programs) * AROUND_A_RUN_S
     parts["interrupts of ticks"] = recorded * TICKS_HZ * tick
+    parts["more context switches"] = more_switches
     parts["recorder"] = recorder
     return Explanation(base, parts, added + recorder)

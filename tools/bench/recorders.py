@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from measure import context_switches, cpu_seconds, run, stat_fields
+from measure import context_switches, cpu_seconds, own_cpu_seconds, run, stat_fields
 
 START_S, STOP_S = 60, 300  # perf writes a gigabyte
 STEADY_S = 1
@@ -18,9 +18,10 @@ BPFTRACE_PROGRAM = "tracepoint:sched:sched_switch { @[kstack, ustack] = count();
 
 
 class Cost(NamedTuple):
-    """CPU seconds and context switches of a recorder and its children while the load ran; the bytes that it wrote, and
-    the share of its records that it lost (None: not known)."""
+    """CPU seconds and context switches of a recorder and its children while the load ran, and CPU seconds of its
+    children alone; the bytes that it wrote, and the share of its records that it lost (None: not known)."""
     cpu: float = 0
+    children: float = 0
     switches: int = 0
     size: int = 0
     lost: float | None = None
@@ -75,14 +76,19 @@ class Recorder:
             before = now
         time.sleep(STEADY_S)
 
+    def spent(self):
+        """CPU seconds with and without those of its children, and context switches, up to now."""
+        pid = self.process.pid
+        return cpu_seconds(pid), own_cpu_seconds(pid), context_switches(pid)
+
     def begin(self):
-        self.before = (cpu_seconds(self.process.pid), context_switches(self.process.pid))
+        self.before = self.spent()
 
     def end(self):
         if stat_fields(self.process.pid)[0] == "Z":
             raise RuntimeError(f"{self.name} has ended before the load: {self.finish()[-500:]}")
-        cpu, switches = self.before
-        self.cost = Cost(cpu_seconds(self.process.pid) - cpu, context_switches(self.process.pid) - switches)
+        cpu, own, switches = (after - before for after, before in zip(self.spent(), self.before))
+        self.cost = Cost(cpu, cpu - own, switches)
 
     def finish(self):
         """Ends it; returns and keeps its messages."""

@@ -6,16 +6,18 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from harness import ROOT, check, check_close, expect_failure, wait_until
+from harness import ROOT, Skip, check, check_close, expect_failure, needs_root, wait_until
 
 sys.path.append(str(ROOT / "tools" / "bench"))
 import explain
 import loads
 import measure
 import recorders
+from kernel_counts import KernelCounts
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about the sources")]
 
@@ -98,10 +100,12 @@ def test_options():
 
 def check_explanation(text, rest):
     programs = explain.programs_of(text)
-    explained = explain.explain(base=2, recorded=2.5, added=0.4, recorder=0.02, programs=programs, tick=20e-6)
+    explained = explain.explain(base=2, recorded=2.5, added=0.4, recorder=0.02, programs=programs, tick=20e-6,
+                                more_switches=0.004)
     check([program.name for program in programs] == ["on_switch", "on_waking", "on_tick", "on_migrate"], f"{programs}")
     check_close("the time around 200,000 runs", explained.parts["around the programs"], 0.01, 0, 1e-9)
     check_close("2.5 s of ticks", explained.parts["interrupts of ticks"], 2.5 * 999 * 20e-6, 0, 1e-9)
+    check_close("more switches", explained.parts["more context switches"], 0.004, 0, 1e-9)
     check_close("not explained", explained.rest, rest, 0, 1e-9)
     check_close("the parts, and what they leave", explained.sum + explained.rest, 0.42, 0, 1e-9)
     check_close("per cent of the load", explained.share(0.5), 25, 0, 1e-9)
@@ -109,7 +113,7 @@ def check_explanation(text, rest):
 
 
 def test_explanation():
-    rest = 0.42 - (0.2 + 0.05 + 0.003 + 0.005 + 0.01 + 2.5 * 999 * 20e-6 + 0.02)
+    rest = 0.42 - (0.2 + 0.05 + 0.003 + 0.005 + 0.01 + 2.5 * 999 * 20e-6 + 0.004 + 0.02)
     check_explanation(COSTS, rest)
     phases = [(row.name, row.seconds) for row in explain.phases_of(COSTS)]
     check(phases == [("on_switch: kernel stack, remembered", 0.05)], f"phases: {phases}")
@@ -136,6 +140,73 @@ def test_cpu_time(context):
     check(used > 0.4, f"only {used} s were used")
     check_close("CPU time of the tree", found, used, 0, 0.05)
     expect_failure(check_close, "CPU time of the tree", found, used - 0.2, 0, 0.05)
+
+
+# A thread moves between two CPUs, and is preempted there. It prints what the kernel says of its switches.
+SWITCHER = """
+import os, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+first, second = sorted(os.sched_getaffinity(0))[:2]
+for _ in range(20):
+    os.sched_setaffinity(0, {first})
+    time.sleep(0.001)
+    os.sched_setaffinity(0, {second})
+    time.sleep(0.001)
+for _ in range(100):
+    os.sched_yield()
+print(open("/proc/self/status").read().partition("\\nvoluntary")[2], flush=True)
+sys.stdin.read()
+"""
+MOVES = 40
+
+
+def check_counts(counts, voluntary, involuntary):
+    """The thread switched a few times more until it was looked at, but hardly more often."""
+    check(involuntary <= counts.preemptions <= involuntary + 5, f"{counts.preemptions} preemptions, {involuntary} wanted")
+    both = voluntary + involuntary
+    check(both <= counts.switches <= both + 10, f"{counts.switches} switches, {both} wanted")
+    check(MOVES - 1 <= counts.migrations <= MOVES + 5, f"{counts.migrations} migrations of {MOVES} moves")
+
+
+def test_kernel_counts(context):
+    """Those of a thread are what /proc says; the machine has at least as many."""
+    needs_root()
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("there is one CPU only")
+    process = context.start([sys.executable, "-c", SWITCHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    loops = [context.start(["taskset", "-c", str(cpu), *measure.BUSY_LOOP]) for cpu in os.sched_getaffinity(0)]
+    process.stdout.readline()
+    before = [int(line.split()[1]) for line in (Path("/proc") / str(process.pid) / "status").read_text().splitlines()
+              if "voluntary" in line]
+    with KernelCounts(process.pid) as own, KernelCounts() as machine:
+        process.stdin.write("\n")
+        process.stdin.flush()
+        after = [int(process.stdout.readline().rpartition(":")[2]), int(process.stdout.readline().rpartition(":")[2])]
+        counts, whole = own.read(), machine.read()
+    for loop in loops:
+        loop.kill()
+    voluntary, involuntary = (end - begin for begin, end in zip(before, after))
+    check(involuntary > 10, f"only {involuntary} involuntary switches")
+    check_counts(counts, voluntary, involuntary)
+    check(all(all_of >= one for all_of, one in zip(whole, counts)), f"the machine has {whole}, the thread {counts}")
+    for field in counts._fields:
+        expect_failure(check_counts, counts._replace(**{field: getattr(counts, field) // 2}), voluntary, involuntary)
+
+
+def test_recorder_children(context):
+    """The CPU time of a recorder's children is in that of the recorder, and is told apart."""
+    recorder = recorders.Recorder("burner", context.folder)
+    recorder.process = context.start([sys.executable, "-c", "import sys; sys.stdin.readline()\n" + BURNER],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    recorder.begin()
+    recorder.process.stdin.write("\n")
+    recorder.process.stdin.flush()
+    float(recorder.process.stdout.readline())
+    recorder.end()
+    cost = recorder.cost
+    check(cost.children > 0.2, f"children: {cost.children} s")
+    check_close("the recorder without its children", cost.cpu - cost.children, 0.25, 0.2, 0.1)
 
 
 def run_script(folder, script):
