@@ -26,6 +26,8 @@ class LimitedCpu:
         self.left.callback(self.group.rmdir)
         self.left.callback(wait_until, lambda: not (self.group / "cgroup.procs").read_text(),
                            "no process is in the cgroup any more")
+        # With the largest weight it reaches its limit beside other loops, too, and does not wait for a CPU before.
+        (self.group / ("cpu.shares" if self.old else "cpu.weight")).write_text("262144" if self.old else "10000")
         if self.old:
             (self.group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
             (self.group / "cpu.cfs_quota_us").write_text(str(self.quota_us))
