@@ -50,6 +50,10 @@ int capture_append_frames(CaptureWriter *writer, int fd);
 /* Compresses the buffer and writes it as a frame. */
 int capture_flush(CaptureWriter *writer);
 
+/* Returns why the last write failed, a negative errno, until the failure is cleared; otherwise 0.
+ */
+int capture_writer_error(const CaptureWriter *writer);
+
 /*
  * Clears a failure, and writes the frame again that could not be written. The caller must write the
  * failed record again. Returns as capture_write().

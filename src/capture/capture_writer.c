@@ -176,6 +176,11 @@ void capture_writer_squeeze(CaptureWriter *writer)
 	writer->error = error;
 }
 
+int capture_writer_error(const CaptureWriter *writer)
+{
+	return writer->error;
+}
+
 int capture_writer_retry(CaptureWriter *writer)
 {
 	writer->error = 0;

@@ -215,7 +215,10 @@ static int describe_targets(Recording *recording)
 	if (!error)
 		error = add_mappings_of_all(recording);
 	recording->before_window = recording->iterating = false;
-	if (error) {
+	if (error && error == capture_writer_error(recording->writer)) {
+		/* The processes are drained while they are described, which writes the capture. */
+		recording_write_failed(recording, error);
+	} else if (error) {
 		log_error("describing the processes to record failed: %s", error_text(error));
 	} else if (recording->scope.threads && recording->threads_left == 0) {
 		log_error("the threads to record have ended");

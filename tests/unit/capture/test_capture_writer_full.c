@@ -45,6 +45,7 @@ static uint64_t fill_up(rlim_t most, bool squeeze)
 	for (int i = 0; i < 100 && r == 0; i++) {
 		struct record *record = make_noise(&seed);
 
+		assert_int_equal(capture_writer_error(writer), 0);
 		r = capture_write(writer, record);
 		if (r == 0 && i % 10 == 9)
 			r = capture_flush(writer);
@@ -57,6 +58,7 @@ static uint64_t fill_up(rlim_t most, bool squeeze)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_int_equal(r, -EFBIG);
 	assert_int_equal(after, -EFBIG);
+	assert_int_equal(capture_writer_error(writer), -EFBIG);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(capture_writer_file_bytes(writer), st.st_size);
 	assert_true(st.st_size <= (off_t)most);
