@@ -162,7 +162,8 @@ MOVES = 40
 
 def check_counts(counts, voluntary, involuntary):
     """The thread switched a few times more until it was looked at, but hardly more often."""
-    check(involuntary <= counts.preemptions <= involuntary + 5, f"{counts.preemptions} preemptions, {involuntary} wanted")
+    check(involuntary <= counts.preemptions <= involuntary + 5,
+          f"{counts.preemptions} preemptions, {involuntary} wanted")
     both = voluntary + involuntary
     check(both <= counts.switches <= both + 10, f"{counts.switches} switches, {both} wanted")
     check(MOVES - 1 <= counts.migrations <= MOVES + 5, f"{counts.migrations} migrations of {MOVES} moves")
