@@ -69,6 +69,7 @@ struct thread_slot {
 	u64 moved;	 /* when it was moved to another CPU's queue, runnable: MOVED(), or 0 */
 	u32 waits_on;	 /* the CPU that it, a target, waits for: WAITS_ON(), or 0 */
 	u32 stack_sent;	 /* written by snapshot_stacks() */
+	u64 clock;	 /* how far the scheduler's clock is ahead: RUN_CLOCK_BEGIN(), or 0 */
 };
 
 #define SLEEP_SLOTS	      (1u << 16)
@@ -76,6 +77,19 @@ struct thread_slot {
 #define SLEEP_START(tid, ns)  ((u64)(tid) << SLEEP_START_TIME_BITS | (ns) >> 10)
 #define SLEEP_START_TID(word) ((u32)((word) >> SLEEP_START_TIME_BITS))
 #define SLEEP_START_NS(word)  (((word) & ((1ULL << SLEEP_START_TIME_BITS) - 1)) << 10)
+
+/*
+ * A thread, and by how much the scheduler's clock advanced more than CLOCK_MONOTONIC in its runs
+ * since it is counted, in units of 16 ns; it may be negative. Ids have at most 22 bits.
+ */
+#define RUN_CLOCK_BITS	      42
+#define RUN_CLOCK_BEGIN(tid)  ((u64)(tid) << RUN_CLOCK_BITS)
+#define RUN_CLOCK_TID(word)   ((u32)((word) >> RUN_CLOCK_BITS))
+#define RUN_CLOCK_UNITS(ns)   (((s64)(ns) + 8) >> 4)
+#define RUN_CLOCK_AHEAD(word) ((s64)((word) << (64 - RUN_CLOCK_BITS)) >> (64 - RUN_CLOCK_BITS - 4))
+#define RUN_CLOCK_ADD(word, n)                                                                     \
+	(((word) & ~((1ULL << RUN_CLOCK_BITS) - 1)) |                                              \
+	 (((word) + (n)) & ((1ULL << RUN_CLOCK_BITS) - 1)))
 
 /*
  * --budget: the waiting place of a thread that sleeps, in the same slots, and whether chance
@@ -258,6 +272,11 @@ struct cpu_account {
 	u64 own_in_ns;	 /* the time of that switch's program */
 	u64 own_run_ns;	 /* the time of all other programs since; cost.bpf.h */
 	u64 interrupts_ns, stolen_ns; /* the kernel's accounts of time that belongs to no task */
+	/*
+	 * The target that the last recorded switch put on the CPU, 0 = none, and by how much the
+	 * scheduler's clock was ahead of CLOCK_MONOTONIC then.
+	 */
+	u64 run_tid, run_ahead_ns;
 	u64 waiting;	/* CPU_WAITS() and CPU_WAIT_NS(): targets that are runnable here */
 	u8 softirq;	/* vector + 1 of the last soft interrupt that began here; softirq.bpf.c */
 	u8 softirq_own; /* 1: the current task's own system call raised it */

@@ -299,6 +299,7 @@ struct rec_exit {
  */
 enum stats_parts {
 	STATS_HAS_BYTES = 1 << 0, /* read_bytes, write_bytes */
+	STATS_HAS_CLOCK = 1 << 1, /* clock_ahead */
 };
 
 struct rec_stats {
@@ -316,6 +317,12 @@ struct rec_stats {
 	 * is made dirty. 0 if the kernel does not count them.
 	 */
 	u64 read_bytes, write_bytes;
+	/*
+	 * STATS_HAS_CLOCK. By how many ns the scheduler's clock of the CPUs (rq->clock_task), by
+	 * which sum_exec_runtime is counted, advanced more than CLOCK_MONOTONIC in the thread's
+	 * runs since wallprof counts them; negative if less.
+	 */
+	s64 clock_ahead;
 };
 
 /*

@@ -58,7 +58,7 @@ struct cfs_rq {
 };
 
 struct sched_entity {
-	u64 sum_exec_runtime;
+	u64 exec_start, sum_exec_runtime;
 	struct cfs_rq *cfs_rq; /* CONFIG_FAIR_GROUP_SCHED */
 };
 

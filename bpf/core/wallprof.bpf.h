@@ -602,7 +602,23 @@ static __always_inline void describe_non_target(struct task_struct *task, u64 ns
 		*sent = mark;
 }
 
-static __always_inline void emit_stats(struct task_struct *task, u64 ns)
+/*
+ * Stores how far the scheduler's clock is ahead, if that is known. begins: it is counted from now
+ * on if it was not yet. Another thread may have the slot, then it stays unknown.
+ */
+static __always_inline void stats_clock(struct rec_stats *record, bool begins)
+{
+	u64 *word = &thread_slot(record->tid)->clock;
+
+	if (begins && RUN_CLOCK_TID(*word) != record->tid)
+		*word = RUN_CLOCK_BEGIN(record->tid);
+	if (RUN_CLOCK_TID(*word) != record->tid)
+		return;
+	record->parts |= STATS_HAS_CLOCK;
+	record->clock_ahead = RUN_CLOCK_AHEAD(*word);
+}
+
+static __always_inline void emit_stats(struct task_struct *task, bool begins, u64 ns)
 {
 	struct rec_stats record = {};
 
@@ -623,6 +639,7 @@ static __always_inline void emit_stats(struct task_struct *task, u64 ns)
 		record.read_bytes = BPF_CORE_READ(task, ioac.read_bytes);
 		record.write_bytes = BPF_CORE_READ(task, ioac.write_bytes);
 	}
+	stats_clock(&record, begins);
 	emit(RING_SCHED, &record.h, sizeof(record));
 }
 

@@ -224,7 +224,7 @@ static __noinline int emit_exit(struct task_struct *task, u64 ns)
 /* Reports the final switch-out. Only now are the kernel's accounts of the thread exact. */
 static __noinline int emit_end(struct task_struct *task, u64 ns)
 {
-	emit_stats(task, ns);
+	emit_stats(task, false, ns);
 	if ((u32)task->tgid == command_tgid) {
 		command_end_ns = ns;
 		__sync_fetch_and_add(&command_threads, -1);
@@ -401,10 +401,32 @@ static __always_inline void consume_move(struct rec_switch *record)
 }
 
 /*
+ * The kernel counts running time by a clock of the run queue, which is not exact: if a wakeup has
+ * just read it, a switch does not read it again (rq_clock_skip_update()), even if it comes much
+ * later, for example because the interrupt to another CPU takes so long. Then next is charged with
+ * what prev ran. Also, it leaves out interrupts and steal time where the kernel accounts for them.
+ * The time at which it charges both tasks is in exec_start. Here the difference to CLOCK_MONOTONIC
+ * is added up in the run that ends; the run that begins starts at next_clock_ns.
+ */
+static __always_inline void count_run_clock(struct cpu_account *account,
+					    const struct rec_switch *record, u64 next_clock_ns)
+{
+	struct task_struct *prev = bpf_get_current_task_btf();
+	u64 *word = &thread_slot(record->prev_tid)->clock;
+
+	if (account->run_tid && account->run_tid == record->prev_tid &&
+	    RUN_CLOCK_TID(*word) == record->prev_tid)
+		*word = RUN_CLOCK_ADD(*word, RUN_CLOCK_UNITS(prev->se.exec_start - record->h.ns -
+							     account->run_ahead_ns));
+	account->run_tid = record->h.flags & SWITCH_NEXT ? record->next_tid : 0;
+	account->run_ahead_ns = next_clock_ns - record->h.ns;
+}
+
+/*
  * Stores what the CPU's account has collected since the previous switch. runnable: prev could
  * continue. A global function has a stack frame of its own.
  */
-__noinline int switch_account(struct rec_switch *record, u32 runnable)
+__noinline int switch_account(struct rec_switch *record, u32 runnable, u64 next_clock_ns)
 {
 	struct cpu_account *account = cpu_account();
 	u64 since_ns, run_ns;
@@ -426,6 +448,7 @@ __noinline int switch_account(struct rec_switch *record, u32 runnable)
 	if (since_ns && since_ns < record->h.ns)
 		record->complete_for = units_of(record->h.ns - since_ns, ~0U);
 	read_taken_time(record, account);
+	count_run_clock(account, record, next_clock_ns);
 	count_waits(record, account, runnable);
 	return 0;
 }
@@ -478,7 +501,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	cost_phases_begin(COST_SWITCH, record.h.ns);
 	if (in)
 		target_has_cpu(record.h.ns);
-	switch_account(&record, preempt || !prev_state || !prev->__state);
+	switch_account(&record, preempt || !prev_state || !prev->__state, next->se.exec_start);
 	cost_phase(COST_BEGIN);
 	handle_switch(ctx, &record, preempt, prev, next, prev_state);
 	cost_phases_end(COST_END);
@@ -641,6 +664,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 		__sync_fetch_and_add(&command_threads, 1);
 	if (!setting_whole_system)
 		cpu_wait_begin(task->pid, last_cpu_of(task), 0);
+	thread_slot(task->pid)->clock = RUN_CLOCK_BEGIN(task->pid);
 	emit_task(task, TASK_BIRTH, creator->pid, bpf_ktime_get_ns());
 	emit_waking_new(task, bpf_ktime_get_ns());
 	cost_add(begin_ns);

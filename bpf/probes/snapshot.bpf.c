@@ -297,7 +297,7 @@ static __noinline int emit_description(struct task_struct *task, u64 ns)
 
 static __noinline int emit_accounts(struct task_struct *task, u64 ns)
 {
-	emit_stats(task, ns);
+	emit_stats(task, !snapshot_at_end, ns);
 	return 0;
 }
 

@@ -51,7 +51,8 @@ bool report_print_function(const Page *page, const Timeline *timeline, Frames *f
  *  "start_time" (of the window: "2026-11-24T15:41:52.123456789Z", or null), "complete" (false: the
  *  recording was cut off), "window_ns", "threads": [{"tid", "pid", "name", "process",
  * "lifetime_ns", "states": {"running", "runnable", "blocked", "unknown"}, "reasons": {"[leaf]":
- * ns}, "switch_outs", "kernel": {"sum_exec_runtime", "run_delay", "nvcsw", "nivcsw"} or null}],
+ * ns}, "switch_outs", "kernel": {"sum_exec_runtime", "run_delay", "nvcsw", "nivcsw", …,
+ *  "clock_ahead"} or null}],
  *  "totals": {"switch": {"sent", "received", "lost" (in the whole recording, of which a flight
  * recorder, or --from and --to, leave a part), "lost_in_window"}, …},
  *  "losses": [{"kind", "cause", "cpu", "count", "from_ns", "to_ns"}],

@@ -32,6 +32,10 @@ static void write_kernel(Json *json, const KernelAccount *kernel)
 	json_key_u64(json, "maj_flt", kernel->maj_flt);
 	json_key_u64(json, "read_bytes", kernel->read_bytes);
 	json_key_u64(json, "write_bytes", kernel->write_bytes);
+	if (kernel->clock_known)
+		json_key_s64(json, "clock_ahead", kernel->clock_ahead);
+	else
+		json_key_null(json, "clock_ahead");
 	json_end_object(json);
 }
 

@@ -24,6 +24,12 @@ static void add_kernel(Accounts *accounts, const Thread *thread)
 		accounts->delay_known = false;
 	else
 		accounts->kernel_delay += thread->kernel.run_delay;
+	if (!thread->kernel.clock_known)
+		return;
+	accounts->clocked++;
+	accounts->clock_ahead += thread->kernel.clock_ahead;
+	accounts->clocked_kernel_running += thread->kernel.sum_exec_runtime;
+	accounts->clocked_running += thread->ledger[STATE_RUNNING];
 }
 
 Accounts accounts_of(const Timeline *timeline)
@@ -62,9 +68,13 @@ void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts 
 		return;
 	}
 	fprintf(file,
-		"kernel accounting, for comparison: %zu thread%s, sum_exec_runtime %s (running %s)",
+		"kernel accounting, for comparison: %zu thread%s, sum_exec_runtime %s (running %s",
 		accounts->known, accounts->known == 1 ? "" : "s",
 		DURATION(accounts->kernel_running), DURATION(accounts->running));
+	if (accounts->clocked == accounts->known)
+		fprintf(file, ", scheduler clock %s%s", accounts->clock_ahead < 0 ? "-" : "+",
+			DURATION(llabs(accounts->clock_ahead)));
+	fputc(')', file);
 	if (accounts->delay_known)
 		fprintf(file, ", run_delay %s (runnable %s)", DURATION(accounts->kernel_delay),
 			DURATION(accounts->runnable));
@@ -74,9 +84,13 @@ void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts 
 /* The kernel counts steal time in units of 10 ms. */
 #define STEAL_UNIT_NS (10 * NSEC_PER_MSEC)
 
-/* The kernel leaves interrupts out, and counts by its own clock. */
-#define DISAGREEMENT_NS (10 * NSEC_PER_MSEC)
-#define DISAGREEMENT	0.03
+/*
+ * The kernel's account of a thread that runs is as old as the last tick. Where it is not known by
+ * how much the scheduler's clock was ahead, that adds to the difference.
+ */
+#define DISAGREEMENT_NS	       (10 * NSEC_PER_MSEC)
+#define DISAGREEMENT	       0.01
+#define DISAGREEMENT_BY_CLOCKS 0.03
 
 uint64_t accounts_steal_ns(const Timeline *timeline, double *ret_share)
 {
@@ -94,16 +108,28 @@ uint64_t accounts_steal_ns(const Timeline *timeline, double *ret_share)
 	return end_ns - start_ns;
 }
 
+/* Returns the kernel's account of the running time as CLOCK_MONOTONIC would have counted it. */
+static uint64_t by_our_clock(const Accounts *accounts)
+{
+	int64_t ns = (int64_t)accounts->clocked_kernel_running - accounts->clock_ahead;
+
+	return MAX(ns, 0);
+}
+
 char *accounts_disagreement(const Timeline *timeline, const Accounts *accounts)
 {
-	uint64_t ours = accounts->running, theirs = accounts->kernel_running;
-	uint64_t difference = ours > theirs ? ours - theirs : theirs - ours;
-	double share;
+	bool clocked = accounts->clocked > 0;
+	uint64_t ours = clocked ? accounts->clocked_running : accounts->running, theirs, difference;
+	double share, allowed = clocked ? DISAGREEMENT : DISAGREEMENT_BY_CLOCKS;
 
-	/* Steal time is in ours only; what is unknown may have been running. */
-	if (accounts->known == 0 || accounts_steal_ns(timeline, &share) ||
-	    (theirs > ours && difference <= accounts->ledger[STATE_UNKNOWN]) ||
-	    difference <= MAX(theirs, ours) * DISAGREEMENT + DISAGREEMENT_NS)
+	/* By the kernel's clock, steal time is in ours only. */
+	if (accounts->known == 0 || (!clocked && accounts_steal_ns(timeline, &share)))
+		return NULL;
+	theirs = clocked ? by_our_clock(accounts) : accounts->kernel_running;
+	difference = ours > theirs ? ours - theirs : theirs - ours;
+	/* What is unknown may have been running. */
+	if ((theirs > ours && difference <= accounts->ledger[STATE_UNKNOWN]) ||
+	    difference <= MAX(theirs, ours) * allowed + DISAGREEMENT_NS)
 		return NULL;
 	return xasprintf("the kernel says that these threads ran for %s, not %s (-v: more)",
 			 DURATION(theirs), DURATION(ours));

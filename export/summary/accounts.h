@@ -15,6 +15,13 @@ typedef struct Accounts {
 	size_t known;
 	uint64_t kernel_running, kernel_delay, running, runnable;
 	bool delay_known;
+	/*
+	 * Of these, threads for which it is known by how many ns the scheduler's clock was ahead
+	 * (KernelAccount::clock_ahead): their sums.
+	 */
+	size_t clocked;
+	int64_t clock_ahead;
+	uint64_t clocked_kernel_running, clocked_running;
 } Accounts;
 
 /* Returns whether the window is only a part of the recording. */
@@ -32,8 +39,9 @@ void accounts_print_times(FILE *file, const Timeline *timeline);
 void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts *accounts);
 
 /*
- * Returns how the kernel's account of the running time disagrees with the timeline's, as a sentence
- * for the user; NULL: it agrees to 3 % and 10 ms, or is not known. The caller frees it.
+ * Returns how the kernel's account of the running time, less what its clock was ahead, disagrees
+ * with the timeline's, as a sentence for the user; NULL: it agrees to 1 % and 10 ms, or is not
+ * known. Captures that lack the state of the clock: 3 % and 10 ms. The caller frees it.
  */
 char *accounts_disagreement(const Timeline *timeline, const Accounts *accounts);
 

@@ -160,6 +160,12 @@ typedef struct KernelAccount {
 	uint64_t min_flt, maj_flt;
 	/* From and to disks; bytes count as written when the page becomes dirty. */
 	uint64_t read_bytes, write_bytes;
+	/*
+	 * By how many ns the scheduler's clock, by which sum_exec_runtime is counted, advanced more
+	 * than CLOCK_MONOTONIC while the thread ran; negative if less.
+	 */
+	bool clock_known;
+	int64_t clock_ahead;
 } KernelAccount;
 
 /*

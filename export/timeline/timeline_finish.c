@@ -154,6 +154,8 @@ static void set_account(const TimelineBuilder *builder, BuildThread *target)
 		.maj_flt = difference(final->maj_flt, base->maj_flt),
 		.read_bytes = difference(final->read_bytes, base->read_bytes),
 		.write_bytes = difference(final->write_bytes, base->write_bytes),
+		.clock_known = final->clock_known && (base->clock_known || !target->base_known),
+		.clock_ahead = final->clock_ahead - base->clock_ahead,
 	};
 }
 

@@ -639,6 +639,8 @@ void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 		.maj_flt = record->maj_flt,
 		.read_bytes = has_bytes ? record->read_bytes : 0,
 		.write_bytes = has_bytes ? record->write_bytes : 0,
+		.clock_known = record->parts & STATS_HAS_CLOCK,
+		.clock_ahead = record->parts & STATS_HAS_CLOCK ? record->clock_ahead : 0,
 	};
 
 	if (is_base(builder, target, record->h.ns)) {

@@ -23,7 +23,7 @@ _Static_assert(sizeof(struct rec_exec) == 176, "REC_EXEC");
 _Static_assert(offsetof(struct rec_exec, path) == 48, "REC_EXEC");
 _Static_assert(sizeof(struct rec_exit) == 48, "REC_EXIT");
 _Static_assert(offsetof(struct rec_exit, parts) == 28, "REC_EXIT");
-_Static_assert(sizeof(struct rec_stats) == 104, "REC_STATS");
+_Static_assert(sizeof(struct rec_stats) == 112, "REC_STATS");
 _Static_assert(offsetof(struct rec_stats, parts) == 20, "REC_STATS");
 _Static_assert(sizeof(struct rec_snapshot) == 104, "REC_SNAPSHOT");
 _Static_assert(offsetof(struct rec_snapshot, parts) == 78, "REC_SNAPSHOT");
@@ -72,6 +72,7 @@ static const Part parts[] = {
 	PART(REC_WAKING, rec_waking, WAKING_HAS_STACKS, ustack),
 	PART(REC_EXIT, rec_exit, EXIT_HAS_STARTS, process_start_boottime),
 	PART(REC_STATS, rec_stats, STATS_HAS_BYTES, write_bytes),
+	PART(REC_STATS, rec_stats, STATS_HAS_CLOCK, clock_ahead),
 	PART(REC_SNAPSHOT, rec_snapshot, SNAPSHOT_HAS_OBJECT, generation),
 	PART(REC_SNAPSHOT, rec_snapshot, SNAPSHOT_HAS_OWNER, reserved2),
 };

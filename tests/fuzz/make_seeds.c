@@ -124,6 +124,7 @@ static void put_stats(CaptureWriter *writer, uint64_t ns, uint32_t tid, uint64_t
 	stats->tid = tid;
 	stats->sum_exec_runtime = used;
 	stats->run_delay = tid == MAIN ? ALL_ONES : used;
+	stats->clock_ahead = -(int64_t)(used / 8);
 	put(writer, stats);
 }
 

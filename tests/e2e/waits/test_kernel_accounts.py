@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Times and counts compared with the kernel's own accounts."""
 import copy
+import os
+import sys
 
 from harness import (MS, SWITCH_NS, Profile, by_state, check, check_timed, expect_failure, fewer, noticeable,
                      without_stolen)
@@ -64,6 +66,20 @@ def check_kernel_account(recording):
               f"the kernel counted {total}")
 
 
+def check_clock(recording):
+    """Running time is exactly the kernel's, less what the scheduler's clock was ahead.
+
+    What is left is what a run had before the first switch that is recorded, and rounding.
+    """
+    for thread in recording.report["threads"]:
+        account, states = thread["kernel"], thread["states"]
+        name = f"{thread['name']} {thread['tid']}"
+        check(account and account["clock_ahead"] is not None, f"{name}: the scheduler's clock is not known")
+        check_timed(f"{name}: running + clock", states["running"] + account["clock_ahead"],
+                    account["sum_exec_runtime"], 0.002,
+                    MS // 4 + thread["switch_outs"] * 50 + states["unknown"])
+
+
 def workers(recording):
     main = recording.truth.pid
     return [t for t in recording.truth.threads if t["tid"] != main]
@@ -113,6 +129,17 @@ def test_schedstat(context):
     context.record_and_check("pingpong", all_threads(check_schedstat), rounds=fewer(30000), cpus=1)
 
 
+def test_scheduler_clock(context):
+    """Beside a loop on each CPU a switch may come long after the wakeup that causes it."""
+    for _ in range(os.cpu_count()):
+        context.start([sys.executable, "-c", "while True: pass"])
+    for name, options in (("pingpong", {"rounds": fewer(4000)}),
+                          ("sleeps", {"threads": 4, "ms": 3, "rounds": 100}),
+                          ("spread", {"children": 8})):
+        recording = context.record(name, undisturbed=False, **options)
+        check_clock(recording)
+
+
 def test_plain_and_compressed_are_the_same(context):
     recording = context.record("brief", ms=20)
     plain = context.path("again.json")
@@ -131,3 +158,7 @@ def test_negative(context):
     expect_failure(check_running, recording, truth)
     truth["schedstat_run_ns"] += noticeable(10 * MS)
     expect_failure(check_schedstat, recording, truth)
+    check_clock(recording)
+    for thread in recording.report["threads"]:
+        thread["kernel"]["clock_ahead"] += noticeable(10 * MS)
+    expect_failure(check_clock, recording)

@@ -24,7 +24,8 @@ void fill_parts(struct record *record)
 		break;
 	case REC_STATS:
 		((struct rec_stats *)record)->parts =
-			len >= sizeof(struct rec_stats) ? STATS_HAS_BYTES : 0;
+			(len >= offsetof(struct rec_stats, clock_ahead) ? STATS_HAS_BYTES : 0) |
+			(len >= sizeof(struct rec_stats) ? STATS_HAS_CLOCK : 0);
 		break;
 	case REC_SNAPSHOT:
 		((struct rec_snapshot *)record)->parts =

@@ -277,7 +277,7 @@ void exec_as(Scenario *scenario, uint32_t old_tid, uint32_t tid, uint32_t tgid)
 	emit(scenario, &record.h);
 }
 
-void stats(Scenario *scenario, uint32_t tid, uint64_t runtime)
+void stats_ahead(Scenario *scenario, uint32_t tid, uint64_t runtime, int64_t clock_ahead)
 {
 	struct rec_stats record = {
 		.h = header(scenario, sizeof(record), REC_STATS, 0),
@@ -286,9 +286,17 @@ void stats(Scenario *scenario, uint32_t tid, uint64_t runtime)
 		.sum_exec_runtime = runtime,
 		.run_delay = UINT64_MAX,
 		.nvcsw = runtime / 2,
+		.clock_ahead = clock_ahead,
 	};
 
+	if (clock_ahead != SCENARIO_CLOCK_UNKNOWN)
+		record.parts |= STATS_HAS_CLOCK;
 	emit(scenario, &record.h);
+}
+
+void stats(Scenario *scenario, uint32_t tid, uint64_t runtime)
+{
+	stats_ahead(scenario, tid, runtime, SCENARIO_CLOCK_UNKNOWN);
 }
 
 void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, int syscall)

@@ -76,6 +76,9 @@ void dead(Scenario *scenario, uint32_t tid);
 void ends(Scenario *scenario, uint32_t tid, uint32_t tgid, int born_ms, uint64_t runtime);
 void exec_as(Scenario *scenario, uint32_t old_tid, uint32_t tid, uint32_t tgid);
 void stats(Scenario *scenario, uint32_t tid, uint64_t runtime);
+/* The same, with by how many ns the scheduler's clock was ahead. */
+#define SCENARIO_CLOCK_UNKNOWN INT64_MIN
+void stats_ahead(Scenario *scenario, uint32_t tid, uint64_t runtime, int64_t clock_ahead);
 void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, int syscall);
 /* A read of 4096 bytes of file 5 at 8192, submitted by tid at so many ms, completes on a CPU. */
 #define SCENARIO_DEVICE (8u << 20)

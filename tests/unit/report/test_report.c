@@ -64,6 +64,13 @@ static void test_accounts(void **state)
 	check_contains(print_accounts, t, "\nno events lost\n");
 	check_lacks(print_accounts, t, "did not trace");
 	check_lacks(print_accounts, t, "cut off");
+	t->threads.items[0].kernel.clock_known = true;
+	t->threads.items[0].kernel.clock_ahead = -2 * (int64_t)MS;
+	check_contains(
+		print_accounts, t,
+		"sum_exec_runtime 15.000 ms (running 15.000 ms, scheduler clock -2.000 ms), ");
+	t->threads.items[0].kernel.clock_ahead = 3 * MS;
+	check_contains(print_accounts, t, "(running 15.000 ms, scheduler clock +3.000 ms), ");
 	timeline_free(t);
 }
 
@@ -446,6 +453,7 @@ static void test_json(void **state)
 	assert_int_equal(member(thread, "kernel", "run_delay"), 12345);
 	assert_int_equal(member(thread, "kernel", "nvcsw"), 2);
 	assert_int_equal(member(thread, "kernel", "nivcsw"), 1);
+	assert_int_equal(node_get(node_get(thread, "kernel"), "clock_ahead")->type, 'n');
 	assert_int_equal(node_get(node_at(node_get(node, "threads"), 1), "kernel")->type, 'n');
 	const Node *total = node_get(node_get(node, "totals"), "switch");
 	assert_int_equal(node_int(node_get(total, "sent")), 1000);

@@ -101,6 +101,36 @@ static void test_length(void **state)
 	}
 }
 
+/*
+ * What the scheduler's clock counted too much or too little is no disagreement, a run that the
+ * timeline lacks is one.
+ */
+static void test_disagreement_by_clock(void **state)
+{
+	Timeline *t = make_timeline(0);
+	KernelAccount *kernel = &t->threads.items[0].kernel;
+
+	(void)state;
+	*kernel = (KernelAccount){.known = true,
+				  .sum_exec_runtime = 40 * MS,
+				  .clock_known = true,
+				  .clock_ahead = 25 * MS};
+	check_lacks(print_summary, t, "the kernel says");
+	kernel->sum_exec_runtime = MS;
+	kernel->clock_ahead = -14 * (int64_t)MS;
+	check_lacks(print_summary, t, "the kernel says");
+	kernel->sum_exec_runtime = 65 * MS;
+	kernel->clock_ahead = 25 * MS;
+	check_contains(print_summary, t,
+		       "the kernel says that these threads ran for 40.000 ms, not 15.000 ms");
+	/* Its clock was behind by as much as the timeline lacks. */
+	kernel->sum_exec_runtime = 15 * MS;
+	kernel->clock_ahead = -25 * (int64_t)MS;
+	check_contains(print_summary, t,
+		       "the kernel says that these threads ran for 40.000 ms, not 15.000 ms");
+	timeline_free(t);
+}
+
 /* What disagrees with the kernel is said. */
 static void test_disagreement(void **state)
 {
@@ -123,6 +153,7 @@ int main(void)
 		cmocka_unit_test(test_small_parts),
 		cmocka_unit_test(test_length),
 		cmocka_unit_test(test_disagreement),
+		cmocka_unit_test(test_disagreement_by_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -431,14 +431,18 @@ static void test_kernel_accounts(void **state)
 		described(at(&s, -1), tid, 10, "a");
 		snapshot(at(&s, -1), tid, 0, S, -1);
 	}
-	stats(at(&s, -1), 10, 5000);
+	stats_ahead(at(&s, -1), 10, 5000, 70);
 	stats(at(&s, -1), 11, 7000);
 	scenario_window_start(&s);
 	birth(at(&s, 1), 20, 10);
 	in(at(&s, 2), 20, 0);
 	dead(at(&s, 4), 20);
-	stats(at(&s, 4), 20, 600);
-	stats(at(&s, 8), 10, 5400);
+	stats_ahead(at(&s, 4), 20, 600, -30);
+	birth(at(&s, 4), 21, 10);
+	in(at(&s, 5), 21, 0);
+	dead(at(&s, 6), 21);
+	stats(at(&s, 6), 21, 900);
+	stats_ahead(at(&s, 8), 10, 5400, 50);
 	stats(at(&s, 8), 12, 100);
 	scenario_finish(&s);
 	assert_true(scenario_thread(&s, 10, 0)->kernel.known);
@@ -448,6 +452,13 @@ static void test_kernel_accounts(void **state)
 	assert_false(scenario_thread(&s, 11, 0)->kernel.known); /* the final one is missing */
 	assert_false(scenario_thread(&s, 12, 0)->kernel.known); /* the first one is */
 	assert_int_equal(scenario_thread(&s, 20, 0)->kernel.sum_exec_runtime, 600);
+	/* The scheduler's clock: since the first account, since the birth, and not known. */
+	assert_true(scenario_thread(&s, 10, 0)->kernel.clock_known);
+	assert_int_equal(scenario_thread(&s, 10, 0)->kernel.clock_ahead, -20);
+	assert_true(scenario_thread(&s, 20, 0)->kernel.clock_known);
+	assert_int_equal(scenario_thread(&s, 20, 0)->kernel.clock_ahead, -30);
+	assert_true(scenario_thread(&s, 21, 0)->kernel.known);
+	assert_false(scenario_thread(&s, 21, 0)->kernel.clock_known);
 	scenario_free(&s);
 }
 
