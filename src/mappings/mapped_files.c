@@ -29,6 +29,7 @@ typedef struct HeldFile {
 	char *path; /* below its root; NULL if it was never open */
 	uint8_t flags;
 	bool closed; /* descriptors were scarce, and its path led to it */
+	bool gone;   /* it was closed, and its path leads to it no more */
 	bool pinned; /* its descriptor is in use */
 	dev_t device;
 	ino_t inode;
@@ -253,11 +254,19 @@ static bool close_some(MappedFiles *files)
 	return closed > 0;
 }
 
+/* Whether opening it again may succeed later: all else is about the path or about what it names. */
+static bool is_shortage(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EWOULDBLOCK;
+}
+
 /* Opens a closed file again, to stay open. */
 static void reopen(MappedFiles *files, HeldFile *held)
 {
 	int fd = held->closed ? open_again(files, held) : -1;
 
+	if (held->closed)
+		held->gone = fd < 0 && !is_shortage(fd);
 	if (fd >= 0 && !safe_open_may_keep(fd) && !close_some(files))
 		closep(&fd);
 	if (fd < 0)
@@ -650,7 +659,8 @@ FileView mapped_files_view(MappedFiles *files, uint32_t id)
 			.fd = -1, .flags = FILE_UNREADABLE, .identity = &none, .path = ""};
 	reopen(files, held);
 	return (FileView){.fd = held->fd,
-			  .closed = held->closed,
+			  .closed = held->closed && !held->gone,
+			  .gone = held->closed && held->gone,
 			  .flags = held->flags,
 			  .identity = &held->identity,
 			  .path = held->path ? held->path : ""};

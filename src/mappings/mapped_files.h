@@ -72,8 +72,10 @@ int mapped_files_open_source(void *files, uint32_t file, const char *path, struc
 
 /* What the unwind table of a file needs. All pointers are owned by files. */
 typedef struct FileView {
-	int fd;			     /* -1: no file, or it could not be opened */
-	bool closed;		     /* fd is -1 only because descriptors are scarce */
+	int fd;	     /* -1: no file, or it could not be opened */
+	bool closed; /* fd is -1 only because descriptors are scarce now */
+	/* fd is -1: it was closed when descriptors were scarce, and its path leads to it no more */
+	bool gone;
 	uint8_t flags;		     /* enum file_flags */
 	const ElfIdentity *identity; /* empty if fd is -1 and it is not the vDSO */
 	const char *path;	     /* as its processes have it; "" if fd is -1 */

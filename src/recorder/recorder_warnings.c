@@ -111,6 +111,12 @@ static int finish_unwinding(Recording *recording)
 		 "times a file's table found no room; stacks end in the file's "
 		 "code (raise --unwind-memory)"},
 		{counts.tables.unread, "files have none, because reading them failed"},
+		{counts.tables.gone, "files have none: they were closed (too many open files), and "
+				     "replaced or deleted since; stacks end in them; ulimit -n "
+				     "raises the limit"},
+		{counts.tables.deferred, "times a file's table had to wait (too many open files); "
+					 "until then stacks end in the file's code; ulimit -n "
+					 "raises the limit"},
 		{counts.tables.debug_unused, "files lack call frame information, and their debug "
 					     "files could not be used (-v prints why)"},
 		{counts.tables.evicted, "tables of files that are no longer mapped were evicted"},

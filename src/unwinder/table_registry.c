@@ -21,6 +21,7 @@ typedef struct FileTable {
 	bool changed;
 	bool has_object;
 	bool forgotten; /* its object made room for another one */
+	bool deferred;	/* it is in waiting_for_fd */
 	struct unwind_object_key object;
 } FileTable;
 
@@ -32,6 +33,7 @@ struct TableRegistry {
 	void *user;
 	VEC(FileTable) list;		/* by FILE id */
 	VEC(uint32_t) waiting_for_room; /* files whose table had no room */
+	VEC(uint32_t) waiting_for_fd;	/* files that could not be opened again yet */
 	VEC(uint32_t) changed;
 	uint64_t round_ns;     /* when this round began */
 	size_t next_to_forget; /* in list */
@@ -135,19 +137,23 @@ static void add_object(TableRegistry *tables, uint32_t file)
 	struct stat st;
 	int error;
 
-	if (fstat(view.fd, &st))
-		return;
 	error = describe_object(view.identity, table, &object);
 	if (error) {
 		tables->counts.objects_lost += error == -ENOSPC;
 		return;
 	}
-	table->object = (struct unwind_object_key){
-		.inode = st.st_ino,
-		.size = st.st_size,
-		/* This is MKDEV() of include/linux/kdev_t.h, not dev_t as user space has it. */
-		.device = major(st.st_dev) << 20 | minor(st.st_dev),
-	};
+	/* A file that was closed since has the same key, whatever its path leads to now. */
+	if (!table->object.inode && !fstat(view.fd, &st))
+		table->object = (struct unwind_object_key){
+			.inode = st.st_ino,
+			.size = st.st_size,
+			/* This is MKDEV() of include/linux/kdev_t.h, not user space's dev_t. */
+			.device = major(st.st_dev) << 20 | minor(st.st_dev),
+		};
+	if (!table->object.inode) {
+		tables->counts.objects_lost++;
+		return;
+	}
 	do {
 		error = bpf_map_update_elem(tables->maps->objects_fd, &table->object, &object,
 					    BPF_ANY);
@@ -177,7 +183,7 @@ bool table_registry_drop_one(TableRegistry *tables)
 	if (table->has_object)
 		bpf_map_delete_elem(tables->maps->objects_fd, &table->object);
 	table_memory_remove_table(tables->maps->memory, table->handle);
-	*table = (FileTable){.changed = table->changed};
+	*table = (FileTable){.changed = table->changed, .deferred = table->deferred};
 	tables->counts.evicted++;
 	return true;
 }
@@ -202,30 +208,6 @@ static int allocate_table(TableRegistry *tables, uint32_t file, const UnwindTabl
 	table->retry_cells = table->cells + (to_be_had < table->cells ? 0 : to_be_had);
 	*vec_push(&tables->waiting_for_room) = file;
 	return error;
-}
-
-void table_registry_retry(TableRegistry *tables)
-{
-	uint64_t cells = tables->waiting_for_room.count ? cells_obtainable(tables) : 0;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < tables->waiting_for_room.count; i++) {
-		uint32_t file = tables->waiting_for_room.items[i];
-		FileTable *table = file_table(tables, file);
-		uint64_t needed = table->cells;
-		bool used = tables->used(tables->user, file);
-
-		if (used && table->retry_cells > cells) {
-			tables->waiting_for_room.items[kept++] = file;
-			continue;
-		}
-		*table = (FileTable){.changed = table->changed};
-		if (!used) /* the table is requested again when the file is next mapped */
-			continue;
-		cells -= needed;
-		table_registry_request(tables, file);
-	}
-	tables->waiting_for_room.count = kept;
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -342,18 +324,20 @@ void table_registry_free(TableRegistry *tables)
 	table_service_free(tables->service);
 	vec_free(&tables->list);
 	vec_free(&tables->waiting_for_room);
+	vec_free(&tables->waiting_for_fd);
 	vec_free(&tables->changed);
 	free(tables);
 }
 
-void table_registry_request(TableRegistry *tables, uint32_t file)
+/* Returns whether the file's state is decided now, or will be by the table service. */
+static bool request_table(TableRegistry *tables, uint32_t file)
 {
 	FileTable *table = file_table(tables, file);
 	TableRequest request;
 	FileView view;
 
 	if (table->state != TABLE_UNKNOWN)
-		return;
+		return true;
 	view = mapped_files_view(tables->files, file);
 	table->base_svma = view.identity->base_svma;
 	if (view.flags & FILE_VDSO) {
@@ -361,7 +345,11 @@ void table_registry_request(TableRegistry *tables, uint32_t file)
 		table->state = table->handle.table ? TABLE_READY : TABLE_NONE;
 		table->none = NO_TABLE_LOST;
 	} else if (view.closed) {
-		table->none = NO_TABLE_YET; /* it is requested again */
+		return false;
+	} else if (view.gone) {
+		table->none = NO_TABLE_LOST;
+		table->state = TABLE_NONE;
+		tables->counts.gone++;
 	} else if (view.fd < 0) {
 		table->none = view.flags & FILE_ANON ? NO_TABLE_JIT : NO_TABLE_LOST;
 		table->state = TABLE_NONE;
@@ -378,6 +366,76 @@ void table_registry_request(TableRegistry *tables, uint32_t file)
 		mapped_files_pin(tables->files, file, true);
 		table_service_request(tables->service, &request);
 	}
+	return true;
+}
+
+void table_registry_request(TableRegistry *tables, uint32_t file)
+{
+	FileTable *table;
+
+	if (request_table(tables, file))
+		return;
+	table = file_table(tables, file);
+	if (table->deferred)
+		return;
+	table->deferred = true;
+	tables->counts.deferred++;
+	*vec_push(&tables->waiting_for_fd) = file;
+}
+
+/*
+ * The processes that map such a file may never map anything again, so it is not left to their next
+ * mapping. If one file finds no descriptor, the next one does not either.
+ */
+static void retry_descriptors(TableRegistry *tables)
+{
+	size_t kept = 0;
+	bool scarce = false;
+
+	for (size_t i = 0; i < tables->waiting_for_fd.count; i++) {
+		uint32_t file = tables->waiting_for_fd.items[i];
+		bool used = tables->used(tables->user, file);
+
+		scarce = scarce || (used && !request_table(tables, file));
+		if (used && scarce) {
+			tables->waiting_for_fd.items[kept++] = file;
+			continue;
+		}
+		file_table(tables, file)->deferred = false;
+		file_table(tables, file)->changed = true;
+		*vec_push(&tables->changed) = file;
+	}
+	tables->waiting_for_fd.count = kept;
+}
+
+static void retry_room(TableRegistry *tables)
+{
+	uint64_t cells = tables->waiting_for_room.count ? cells_obtainable(tables) : 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < tables->waiting_for_room.count; i++) {
+		uint32_t file = tables->waiting_for_room.items[i];
+		FileTable *table = file_table(tables, file);
+		uint64_t needed = table->cells;
+		bool used = tables->used(tables->user, file);
+
+		if (used && table->retry_cells > cells) {
+			tables->waiting_for_room.items[kept++] = file;
+			continue;
+		}
+		*table = (FileTable){.changed = table->changed, .deferred = table->deferred};
+		if (!used) /* the table is requested again when the file is next mapped */
+			continue;
+		cells -= needed;
+		table_registry_request(tables, file);
+	}
+	tables->waiting_for_room.count = kept;
+}
+
+void table_registry_retry(TableRegistry *tables)
+{
+	retry_descriptors(tables);
+	retry_room(tables);
 }
 
 int table_registry_fd(const TableRegistry *tables)

@@ -29,6 +29,8 @@ typedef struct TableRegistryCounts {
 	uint64_t debug_unused; /* files with a debug file that was found and could not be used */
 	uint64_t evicted;      /* tables that were dropped to make room */
 	uint64_t objects_lost; /* files for which the map of objects had no room */
+	uint64_t gone; /* files without a table: closed for lack of descriptors, replaced since */
+	uint64_t deferred; /* times that a table had to wait for a free descriptor */
 } TableRegistryCounts;
 
 /* Returns whether a living process maps the file. */
@@ -71,7 +73,7 @@ struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t fil
 /* Drops the unused table whose last publication is the oldest. Returns false if there is none. */
 bool table_registry_drop_one(TableRegistry *tables);
 
-/* Requests tables again that had no room, if they would have now. */
+/* Requests tables again that had no room or no descriptor for their file, if they have now. */
 void table_registry_retry(TableRegistry *tables);
 
 TableRegistryCounts table_registry_counts(const TableRegistry *tables);

@@ -79,6 +79,17 @@ static void test_few_descriptors(void **state)
 									       : 1);
 	/* A table may be made of one that was closed. */
 	assert_true(mapped_files_view(files, ids[3]).fd >= 0);
+	assert_false(mapped_files_view(files, ids[3]).gone);
+	for (size_t i = 1; i <= 2; i++) {
+		assert_int_equal(mapped_files_view(files, ids[i]).fd, -1);
+		assert_true(mapped_files_view(files, ids[i]).gone);
+		assert_false(mapped_files_view(files, ids[i]).closed);
+	}
+	/* Nor is one gone for which there is no descriptor at the moment. */
+	limit.rlim_cur = 3;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(mapped_files_view(files, ids[4]).closed);
+	assert_false(mapped_files_view(files, ids[4]).gone);
 	mapped_files_free(files);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	for (size_t i = 0; i < FILES; i++)

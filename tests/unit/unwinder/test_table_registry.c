@@ -14,6 +14,7 @@
 static struct {
 	int fd;
 	bool used[FILES];
+	bool closed, gone; /* all files */
 	uint32_t asked[FILES], waiting[FILES];
 	uint32_t tables, removed; /* in memory */
 	uint32_t objects, room;	  /* in BPF's map */
@@ -125,7 +126,11 @@ FileView mapped_files_view(MappedFiles *files, uint32_t file)
 {
 	assert_null(files);
 	assert_uint_in_range(file, 1, FILES - 1);
-	return (FileView){.fd = world.fd, .identity = &world.identity, .path = "/lib/libfoo.so"};
+	return (FileView){.fd = world.closed || world.gone ? -1 : world.fd,
+			  .closed = world.closed,
+			  .gone = world.gone,
+			  .identity = &world.identity,
+			  .path = "/lib/libfoo.so"};
 }
 
 int mapped_files_open_beside(void *user, const MappedFile *file, const char *path)
@@ -237,11 +242,118 @@ static void test_objects(void **state)
 	close(world.fd);
 }
 
+/*
+ * A file was closed because descriptors are scarce, and none is free when its table is needed. The
+ * table is made when one is free, although its processes map nothing more.
+ */
+static void test_closed(void **state)
+{
+	struct unwind_object vdso;
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	TableRegistry *tables;
+
+	(void)state;
+	memset(&world, 0, sizeof(world));
+	world.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	world.used[1] = world.used[2] = true;
+	world.closed = true;
+	assert_int_equal(table_registry_new(&maps, NULL, NULL, is_used, NULL, &tables), 0);
+	for (uint32_t file = 1; file <= 3; file++) {
+		table_registry_request(tables, file);
+		table_registry_request(tables, file);
+		assert_int_equal(map(tables, file).row, NO_TABLE_YET);
+	}
+	assert_int_equal(table_registry_counts(tables).deferred, 3);
+	table_registry_process(tables);
+	table_registry_retry(tables);
+	assert_int_equal(world.asked[1], 0);
+
+	world.closed = false;
+	table_registry_process(tables);
+	table_registry_retry(tables);
+	assert_int_equal(world.asked[1], 1);
+	assert_int_equal(world.asked[2], 1);
+	assert_int_equal(world.asked[3], 0); /* no process maps it any more */
+	table_registry_process(tables);
+	assert_true(table_registry_is_changed(tables, 1));
+	assert_true(map(tables, 1).table && map(tables, 2).table);
+	assert_int_equal(table_registry_counts(tables).deferred, 3);
+	table_registry_free(tables);
+	close(world.fd);
+}
+
+/* Such a file has been replaced: no table can be made, and the mappings and a count say so. */
+static void test_gone(void **state)
+{
+	struct unwind_object vdso;
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	TableRegistry *tables;
+
+	(void)state;
+	memset(&world, 0, sizeof(world));
+	world.used[1] = world.used[2] = true;
+	world.gone = true;
+	assert_int_equal(table_registry_new(&maps, NULL, NULL, is_used, NULL, &tables), 0);
+	table_registry_request(tables, 1);
+	assert_int_equal(map(tables, 1).row, NO_TABLE_LOST);
+	assert_int_equal(table_registry_counts(tables).gone, 1);
+
+	/* This one is replaced while its table waits for a descriptor. */
+	world.gone = false;
+	world.closed = true;
+	table_registry_request(tables, 2);
+	assert_int_equal(map(tables, 2).row, NO_TABLE_YET);
+	world.closed = false;
+	world.gone = true;
+	table_registry_process(tables);
+	table_registry_retry(tables);
+	assert_true(table_registry_is_changed(tables, 2)); /* its processes get the new reason */
+	assert_int_equal(map(tables, 2).row, NO_TABLE_LOST);
+	assert_int_equal(table_registry_counts(tables).gone, 2);
+	table_registry_free(tables);
+}
+
+/* A file is closed after its table was made: BPF finds the table by the file that it was. */
+static void test_object_of_closed_file(void **state)
+{
+	struct unwind_object vdso;
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	ElfSegment segment = {.file_size = 4096, .exec = true};
+	TableRegistry *tables;
+
+	(void)state;
+	memset(&world, 0, sizeof(world));
+	world.room = 1;
+	*vec_push(&world.identity.loads) = segment;
+	world.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(table_registry_new(&maps, NULL, NULL, is_used, NULL, &tables), 0);
+	table_registry_request(tables, 1);
+	table_registry_process(tables);
+	table_registry_request(tables, 2);
+	table_registry_process(tables); /* takes the room of the first file */
+	assert_int_equal(world.objects, 1);
+	world.gone = true;
+	world.used[1] = true;
+	assert_true(map(tables, 1).table);
+	assert_int_equal(world.objects, 1);
+	assert_int_equal(table_registry_counts(tables).objects_lost, 0);
+	world.room = 2;
+	world.used[2] = true;
+	assert_true(map(tables, 2).table);
+	assert_int_equal(world.objects, 2); /* both again */
+	table_registry_free(tables);
+	vec_free(&world.identity.loads);
+	close(world.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inherited),
 		cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_object_of_closed_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
