@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ring_buffers.h"
 #include "bpf_options.h"
+#include "cgroup.h"
 #include "util.h"
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #define DEFAULT_GROUPS	   16
 #define DEFAULT_SIZE	   (16ULL << 20) /* of all rings of a kind */
 #define DEFAULT_LEAST_SIZE (4ULL << 20)	 /* of one ring */
+#define LEAST_SIZE	   (4ULL << 10)
 
 /*
  * Puts one ring into the map of all rings. Before Linux 6.19 the kernel then waits until all
@@ -36,19 +40,46 @@ struct RingBuffers {
 	RingReader *reader;
 };
 
-RingLayout ring_layout(uint64_t size, uint32_t group_cpus, uint32_t cpus)
+uint64_t ring_layout_bytes(const RingLayout *layout)
+{
+	return layout->size * layout->groups * RINGS;
+}
+
+uint64_t ring_memory_max(void)
+{
+	struct sysinfo info;
+	uint64_t memory = cgroup_memory_limit();
+
+	if (!sysinfo(&info))
+		memory = MIN(memory, (uint64_t)info.totalram * info.mem_unit);
+	return memory / 4;
+}
+
+char *ring_size_text(uint64_t size)
+{
+	return size % (1 << 20) ? xasprintf("%" PRIu64 "K", size >> 10)
+				: xasprintf("%" PRIu64 "M", size >> 20);
+}
+
+static uint64_t default_size(uint32_t groups)
+{
+	uint64_t size = DEFAULT_SIZE;
+
+	while (size > DEFAULT_LEAST_SIZE && size * groups > DEFAULT_SIZE)
+		size /= 2;
+	return size;
+}
+
+RingLayout ring_layout(uint64_t size, uint32_t group_cpus, uint32_t cpus, uint64_t most)
 {
 	RingLayout layout = {
-		.size = size,
 		.group_cpus = group_cpus ?: (cpus + DEFAULT_GROUPS - 1) / DEFAULT_GROUPS,
 	};
 
 	layout.groups =
 		MIN((cpus + layout.group_cpus - 1) / layout.group_cpus, (uint32_t)RING_GROUPS_MAX);
-	if (size)
-		return layout;
-	layout.size = DEFAULT_SIZE;
-	while (layout.size > DEFAULT_LEAST_SIZE && layout.size * layout.groups > DEFAULT_SIZE)
+	layout.size = size ?: default_size(layout.groups);
+	while (layout.size > LEAST_SIZE && ring_layout_bytes(&layout) > most)
 		layout.size /= 2;
 	return layout;
 }

@@ -22,9 +22,24 @@ typedef struct RingLayout {
 
 /*
  * Returns the layout for the CPUs that are online. size and group_cpus may be 0: then there are at
- * most 16 groups, and the rings of a kind have 16 MiB together, but at least 4 MiB each.
+ * most 16 groups, and the rings of a kind have 16 MiB together, but at least 4 MiB each. Rings are
+ * halved until all of them have at most `most` bytes together, or a page each: then the size of the
+ * result is less than what was asked for.
  */
-RingLayout ring_layout(uint64_t size, uint32_t group_cpus, uint32_t cpus);
+RingLayout ring_layout(uint64_t size, uint32_t group_cpus, uint32_t cpus, uint64_t most);
+
+/*
+ * Returns what all rings together may have, in bytes: a quarter of this machine's memory or, if
+ * that is less, of what the process's cgroups may have. The kernel takes all pages of a ring when
+ * it is created, and does not swap them out.
+ */
+uint64_t ring_memory_max(void);
+
+/* Returns the bytes of all rings of a layout. */
+uint64_t ring_layout_bytes(const RingLayout *layout);
+
+/* Returns a size of rings as --ring-size takes it, such as 64K or 16M. The caller frees it. */
+char *ring_size_text(uint64_t size);
 
 /*
  * Returns the group of a CPU, also of one whose number is higher than cpus, because it was offline.

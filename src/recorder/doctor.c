@@ -25,6 +25,7 @@ typedef struct Doctor {
 	VEC(Probe) probes;
 	uint64_t capabilities;
 	ProgramsTimes times;
+	RingLayout rings;
 	bool started; /* all programs, as a recording starts them */
 	bool can_record;
 } Doctor;
@@ -65,10 +66,9 @@ static void add_probe(void *user, const Probe *probe)
 }
 
 /* Starts all programs as a recording of a command does. */
-static bool start_all(const RecordOptions *options, ProgramsTimes *times)
+static bool start_all(const RecordOptions *options, const RingLayout *rings, ProgramsTimes *times)
 {
-	ProgramsOptions wanted = {.rings = ring_layout(options->ring_size, options->ring_cpus,
-						       sysconf(_SC_NPROCESSORS_ONLN)),
+	ProgramsOptions wanted = {.rings = *rings,
 				  .unwind_memory = options->unwind_memory,
 				  .kernel_stacks = options->kernel_stacks,
 				  .user_stacks = options->user_stacks,
@@ -117,7 +117,9 @@ static void examine(Doctor *doctor, const RecordOptions *options)
 	doctor->can_record = all_required(doctor);
 	if (!doctor->can_record)
 		return;
-	doctor->started = start_all(options, &doctor->times); /* it logs why not */
+	doctor->rings = ring_layout(options->ring_size, options->ring_cpus,
+				    sysconf(_SC_NPROCESSORS_ONLN), ring_memory_max());
+	doctor->started = start_all(options, &doctor->rings, &doctor->times); /* it logs why not */
 	doctor->can_record = doctor->started;
 }
 
@@ -322,6 +324,16 @@ static void print_extras(const Doctor *doctor)
 		       "kernel.ftrace_enabled");
 }
 
+static void print_rings(const RingLayout *rings)
+{
+	_cleanup_free_ char *size = ring_size_text(rings->size);
+	_cleanup_free_ char *sum = ring_size_text(ring_layout_bytes(rings));
+
+	printf("ring buffers: %u of %s each, %s together (at most %" PRIu64
+	       "M, a quarter of the memory)\n",
+	       rings->groups * RINGS, size, sum, ring_memory_max() >> 20);
+}
+
 static void print_all(const Doctor *doctor)
 {
 	putchar('\n');
@@ -338,6 +350,8 @@ static void print_all(const Doctor *doctor)
 		       " instructions verified), attached in %.1f ms\n",
 		       doctor->times.load_ns / 1e6, doctor->times.verified_insns,
 		       doctor->times.attach_ns / 1e6);
+	if (doctor->started)
+		print_rings(&doctor->rings);
 	print_extras(doctor);
 }
 

@@ -81,13 +81,27 @@ static int start_flight(Recording *recording)
 	return error;
 }
 
+/* The size is of each ring: on a machine with many CPUs, a large one may be more than there is. */
+static RingLayout layout_of_rings(const RecordOptions *options)
+{
+	RingLayout layout = ring_layout(options->ring_size, options->ring_cpus,
+					sysconf(_SC_NPROCESSORS_ONLN), ring_memory_max());
+	_cleanup_free_ char *wanted = ring_size_text(options->ring_size);
+	_cleanup_free_ char *size = ring_size_text(layout.size);
+
+	if (layout.size < options->ring_size)
+		log_warn("--ring-size %s is reduced to %s: %u ring buffers may take a quarter of "
+			 "the memory",
+			 wanted, size, layout.groups * RINGS);
+	return layout;
+}
+
 static int start_sources(Recording *recording)
 {
 	const RecordOptions *options = recording->options;
 	ProgramsOptions programs = {
 		.scope = recording->scope,
-		.rings = ring_layout(options->ring_size, options->ring_cpus,
-				     sysconf(_SC_NPROCESSORS_ONLN)),
+		.rings = layout_of_rings(options),
 		.kernel_stacks = options->kernel_stacks,
 		.user_stacks = options->user_stacks,
 		.waker_threshold_ns = options->waker_threshold_ns,

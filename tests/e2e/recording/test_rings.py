@@ -5,12 +5,14 @@ import os
 import re
 import signal
 import struct
+from contextlib import ExitStack
 
 import pytest
 
-from capture_reader import records
+import cgroups
+from capture_reader import META, RECORD, records
 from harness import (GIVE_UP_S, MS, WALLPROF, Recording, capture_of, check, check_hidden, expect_failure, fewer,
-                     most_broken, wait_until)
+                     most_broken, needs_root, wait_until)
 
 pytestmark = pytest.mark.untimed
 TASK, EXEC, EXIT, WATERMARK = 3, 4, 5, 35
@@ -134,3 +136,42 @@ def test_losses(context):
     check_note(report, 1)
     next(loss for loss in report["losses"] if loss["cause"] == "ring full")["count"] += 1
     expect_failure(check_note, report, 1)
+
+
+def bytes_of(text):
+    return int(text[:-1]) << {"K": 10, "M": 20}[text[-1]]
+
+
+def check_sum(meta, said, limit, wanted):
+    """All rings have at most a quarter of the limit, and not a half of that; the size that was given is not kept."""
+    rings, size = 3 * meta["ring_groups"], meta["ring_size"]
+    check(limit // 8 < rings * size <= limit // 4, f"{rings} rings of {size} bytes, of {limit}")
+    told = re.search(r"--ring-size (\w+) is reduced to (\w+): (\d+) ring buffers may take a quarter of the memory", said)
+    check(told and (bytes_of(told[1]), bytes_of(told[2]), int(told[3])) == (wanted, size, rings), f"{said!r}")
+
+
+def test_sum_is_bounded(context):
+    """A size of each ring that all of them cannot have: a cgroup stands for a machine with little memory."""
+    needs_root()
+    limit, output = 256 << 20, context.path("p.json.gz")
+    with ExitStack() as left:
+        root, file = cgroups.old("memory"), "memory.limit_in_bytes"
+        if not root:
+            root, file = cgroups.unified(context, left, "memory"), "memory.max"
+        group = root / f"wallprof-rings-{os.getpid()}"
+        group.mkdir()
+        left.callback(group.rmdir)
+        (group / file).write_text(str(limit))
+        enter = f'echo $$ >{group}/cgroup.procs && exec "$@"'
+        said = context.wallprof("--keep-capture", "--ring-size", "1G", "-o", output, "--", "true",
+                                before=["sh", "-c", enter, "sh"]).stderr
+        doctor = context.wallprof("doctor", "-v", before=["sh", "-c", enter, "sh"]).stdout
+    fields = dict(bytes(record[RECORD.size:]).split(b"\0")[0].decode().split("=", 1)
+                  for *_, record in records(capture_of(output), {META}))
+    meta = {key: int(fields[key]) for key in ("ring_groups", "ring_size")}
+    check_sum(meta, said, limit, 1 << 30)
+    expect_failure(check_sum, meta, "", limit, 1 << 30)
+    expect_failure(check_sum, meta, said, 2 * limit, 1 << 30)
+    line = re.search(r"^ring buffers: (\d+) of (\w+) each, (\w+) together \(at most (\w+), a quarter", doctor, re.M)
+    check(line, doctor)
+    check(int(line[1]) * bytes_of(line[2]) == bytes_of(line[3]) <= bytes_of(line[4]) == limit // 4, line[0])
