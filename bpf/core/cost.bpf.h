@@ -8,8 +8,8 @@
  * the CPU carries both sums (switch_account()), because it ends that run.
  *
  * What takes less time than reading the clock is not measured: programs that end at once because no
- * target is concerned, on_softirq, on_migrate, on_socket_state, and the kernel's code around every
- * program.
+ * target is concerned, on_softirq, on_migrate, on_socket_state, on_folio_dirtied for a further page
+ * of the same file, and the kernel's code around every program.
  */
 #ifndef WALLPROF_COST_BPF_H
 #define WALLPROF_COST_BPF_H

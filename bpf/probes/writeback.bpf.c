@@ -29,9 +29,11 @@ int BPF_PROG(on_folio_dirtied, struct folio *folio, struct address_space *mappin
 	key = mix((u64)inode, BPF_CORE_READ(inode, i_ino)) ^ BPF_CORE_READ(inode, i_generation);
 	if (account->dirtied == key)
 		return 0;
-	account->dirtied = key;
 	ns = bpf_ktime_get_ns();
-	inode_emit((u64)inode, 0);
+	/* A name that found no room, or that the file does not have yet, is sent with a later page.
+	 */
+	if (!inode_emit((u64)inode, 0))
+		account->dirtied = key;
 	cost_add(ns);
 	return 0;
 }

@@ -139,8 +139,8 @@ static __always_inline int emit_inode_names(struct stack_slot *slot, struct inod
 #define MARK_MOUNTS 1
 #define MARK_KERNEL 2
 
-/* Sends the inode's path unless it was sent lately. */
-static __always_inline void emit_inode_once(struct inode *inode, u64 dentry, u64 mount, u32 flags)
+/* Sends the inode's path unless it was sent lately. Returns 0, or -1 if it could not be sent. */
+static __always_inline int emit_inode_once(struct inode *inode, u64 dentry, u64 mount, u32 flags)
 {
 	u64 mark = fd_name_mark((u64)inode, dentry), *sent = sent_slot(mark);
 	/* What the name needs beyond one that was sent for the kernel, without mounts. */
@@ -148,19 +148,22 @@ static __always_inline void emit_inode_once(struct inode *inode, u64 dentry, u64
 		(mount ? MARK_MOUNTS : 0) | (flags ^ INODE_KERNEL) / INODE_KERNEL * MARK_KERNEL;
 	u64 differ = *sent ^ mark;
 	struct stack_slot *slot;
+	int error;
 
 	/*
 	 * A path that was sent without mounts is sent again with them, but not the other way round;
 	 * the same holds for what was sent for the kernel and is now a target's.
 	 */
 	if (differ <= (MARK_MOUNTS | MARK_KERNEL) && !(differ & wanted))
-		return;
+		return 0;
 	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
-		return;
-	if (!emit_inode_names(slot, inode, dentry, mount, flags))
+		return -1;
+	error = emit_inode_names(slot, inode, dentry, mount, flags);
+	if (!error)
 		*sent = mark ^ MARK_MOUNTS ^ MARK_KERNEL ^ wanted;
 	slot_release(slot);
+	return error;
 }
 
 __noinline int inode_emit_file_as(u64 address, u32 flags)
@@ -169,9 +172,9 @@ __noinline int inode_emit_file_as(u64 address, u32 flags)
 	struct vfsmount *mount = BPF_CORE_READ(path, mnt);
 	struct file *file = (struct file *)fd_real_file(address);
 
-	emit_inode_once(BPF_CORE_READ(file, f_inode), (u64)BPF_CORE_READ(path, dentry),
-			mount ? (u64)mount - bpf_core_field_offset(struct mount, mnt) : 0, flags);
-	return 0;
+	return emit_inode_once(BPF_CORE_READ(file, f_inode), (u64)BPF_CORE_READ(path, dentry),
+			       mount ? (u64)mount - bpf_core_field_offset(struct mount, mnt) : 0,
+			       flags);
 }
 
 /* Any of several names will do. The offset of d_alias in a dentry changed in 7.2. */
@@ -182,13 +185,12 @@ __noinline int inode_emit(u64 address, u32 flags)
 	struct dentry___alias *new = NULL;
 
 	if (!alias)
-		return 0;
+		return -1;
 	if (bpf_core_field_exists(new->d_alias))
 		alias -= bpf_core_field_offset(new->d_alias);
 	else
 		alias -= bpf_core_field_offset(struct dentry, d_u.d_alias);
-	emit_inode_once(inode, alias, 0, flags);
-	return 0;
+	return emit_inode_once(inode, alias, 0, flags);
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -10,11 +10,13 @@
 
 /*
  * Sends REC_INODE of an open file (struct file *), unless it was sent lately. `flags` is
- * INODE_KERNEL or 0; what was sent with INODE_KERNEL is sent again without it.
+ * INODE_KERNEL or 0; what was sent with INODE_KERNEL is sent again without it. Returns 0, or -1 if
+ * the path could not be sent.
  */
 extern int inode_emit_file_as(u64 file, u32 flags);
 
-/* The same for an inode (struct inode *), up to the root of its file system, if it has a name. */
+/* The same for an inode (struct inode *), up to the root of its file system; -1 also if it has no
+ * name. */
 extern int inode_emit(u64 inode, u32 flags);
 
 /* Sends the name of a file that a target uses. */

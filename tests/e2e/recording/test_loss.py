@@ -3,11 +3,14 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+from capture_reader import INODE, INODE_TEXT, records
 from harness import (GIVE_UP_S, IN_GUEST, MS, SLOWNESS, SWITCH_NS, WALLPROF, Recording, Skip, by_state, capture_of,
-                     check, check_unexplained, expect_failure, fewer, noise, wait_until)
+                     check, check_unexplained, expect_failure, fewer, needs_root, noise, wait_until)
 
 
 def record_with_loss(context):
@@ -120,3 +123,64 @@ def test_cpu_comes_back(context):
     report = Recording(context, output).report
     check_reported_cpus(report, 2)
     expect_failure(check_reported_cpus, report, 0)
+
+
+# Makes two pages of a file dirty, on one CPU; before the first, it fills the ring of names and stacks.
+TWO_PAGES = """
+import os, sys, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+file = open(sys.argv[1], "wb", buffering=0)
+print("open", flush=True)
+sys.stdin.readline()
+def burn(depth, end):
+    while time.monotonic() < end:
+        if depth < 40:
+            burn(depth + 1, min(end, time.monotonic() + 0.01))
+burn(0, time.monotonic() + float(sys.argv[2]))
+file.write(b"x" * 5000)
+print("first", flush=True)
+if sys.stdin.readline() == "go on\\n":
+    file.write(b"x" * 5000)
+    print("second", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def names_of(context, *answers):
+    """The last names of the files in the capture of that program, which gets these answers after the first page."""
+    capture, file = context.path("names.capture"), context.path("ours")
+    process = subprocess.Popen([WALLPROF, "record", "-q", "--ring-size", "4K", "-F", "5000", "-o", capture, "--", sys.executable, "-c",
+                                TWO_PAGES, file, str(0.3 * SLOWNESS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def expect(line):
+        check(process.stdout.readline() == line, f"the program is not at {line!r}")
+
+    def answer(line):
+        process.stdin.write(line)
+        process.stdin.flush()
+
+    expect("open\n")
+    process.send_signal(signal.SIGSTOP)
+    answer("\n")
+    expect("first\n")
+    process.send_signal(signal.SIGCONT)
+    time.sleep(0.3 * SLOWNESS)  # the rings are emptied
+    for line in answers:
+        answer(line)
+        expect("second\n")
+    os.sync()
+    process.communicate(timeout=GIVE_UP_S)
+    check(process.returncode == 0, "no recording")
+    return {bytes(record[INODE_TEXT:]).split(b"\0")[0].decode() for *_, record in records(capture, {INODE})}
+
+
+def test_lost_name(context):
+    """The name of a written file found no room: it comes with the next page that is written."""
+    needs_root()
+
+    def check_name(*answers):
+        names = names_of(context, *answers)
+        check("ours" in names, f"no name of the file: {names}")
+
+    check_name("go on\n")
+    expect_failure(check_name)
