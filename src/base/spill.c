@@ -5,6 +5,9 @@
  * times as large, when it outgrows it. Only the part of a region that the array uses takes space in
  * the file. Blocks of larger regions are larger: many small arrays that grow side by side need a
  * block each in memory.
+ *
+ * The kernel counts a reserved range as address space. So under a limit (RLIMIT_AS) the range and
+ * its classes are divided by a power of two; a class that is then smaller than a region has none.
  */
 #include "spill.h"
 #include "util.h"
@@ -13,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define SMALLEST (64u << 10) /* smaller arrays are not counted and not spilled */
@@ -39,15 +43,20 @@ typedef struct Class {
 	uint64_t begin, end;	/* of the class in the range */
 } Class;
 
-static const Class classes[] = {
+static const Class full_classes[] = {
 	{.region = MIB, .block = 16 << 10, .begin = 0, .end = 64 * GIB},
 	{.region = 16 * MIB, .block = 64 << 10, .begin = 64 * GIB, .end = 320 * GIB},
 	{.region = 256 * MIB, .block = MIB, .begin = 320 * GIB, .end = 576 * GIB},
 	{.region = 4 * GIB, .block = MIB, .begin = 576 * GIB, .end = 1088 * GIB},
 	{.region = 64 * GIB, .block = MIB, .begin = 1088 * GIB, .end = 1600 * GIB},
 };
-#define CLASSES	   ARRAY_LEN(classes)
-#define RANGE_SIZE (1600 * GIB)
+#define CLASSES	   ARRAY_LEN(full_classes)
+#define FULL_RANGE (1600 * GIB)
+/* A smaller range has no room for the large arrays: it is 6.25 GiB. */
+#define SHIFT_MAX 8
+
+/* Those of this range, full_classes >> spill.shift. */
+static Class classes[CLASSES];
 
 /* Kept by malloc(): these lists must not lie in the file themselves. */
 typedef struct Offsets {
@@ -60,6 +69,7 @@ static struct {
 	int fd;
 	char *folder, *remedy;
 	uint8_t *range;
+	uint64_t range_size;	  /* FULL_RANGE >> shift */
 	uint8_t *states[CLASSES]; /* enum block_state of each block */
 	uint64_t bump[CLASSES];	  /* where no region of the class has been yet */
 	Offsets unused[CLASSES];  /* regions that were freed */
@@ -86,7 +96,7 @@ static void offsets_push(Offsets *offsets, uint64_t offset)
 static bool is_in_file(const void *items)
 {
 	return spill.range && (const uint8_t *)items >= spill.range &&
-	       (const uint8_t *)items < spill.range + RANGE_SIZE;
+	       (const uint8_t *)items < spill.range + spill.range_size;
 }
 
 static size_t class_at(uint64_t offset)
@@ -461,9 +471,33 @@ static uint64_t states_size(const Class *class)
 	return (class->end - class->begin) / class->block;
 }
 
+/* Half of the address space that is allowed is left for everything else. */
+static uint8_t *reserve_range(void)
+{
+	uint64_t allowed = UINT64_MAX;
+	struct rlimit limit;
+	uint8_t *range = NULL;
+
+	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		allowed = limit.rlim_cur / 2;
+	for (int shift = 0; shift <= SHIFT_MAX && !range; shift++) {
+		spill.range_size = FULL_RANGE >> shift;
+		if (spill.range_size <= allowed)
+			range = reserve(spill.range_size);
+		for (size_t i = 0; i < CLASSES; i++) {
+			classes[i] = full_classes[i];
+			classes[i].begin >>= shift;
+			classes[i].end >>= shift;
+		}
+	}
+	if (!range)
+		errno = ENOMEM;
+	return range;
+}
+
 static bool reserve_all(void)
 {
-	spill.range = reserve(RANGE_SIZE);
+	spill.range = reserve_range();
 	if (!spill.range)
 		return false;
 	for (size_t i = 0; i < CLASSES; i++) {
@@ -480,7 +514,7 @@ static bool reserve_all(void)
 static void release_all(void)
 {
 	if (spill.range)
-		munmap(spill.range, RANGE_SIZE);
+		munmap(spill.range, spill.range_size);
 	for (size_t i = 0; i < CLASSES; i++) {
 		if (spill.states[i])
 			munmap(spill.states[i], states_size(&classes[i]));

@@ -75,10 +75,16 @@ static uint64_t arrays_memory(void)
 	return MIN(limit / 2, (uint64_t)ARRAYS_MEMORY_MAX);
 }
 
+/* Returns how large the arrays may get. */
+static uint64_t arrays_need(const CaptureReader *reader)
+{
+	return capture_reader_content(reader) / 100 * ARRAYS_PERCENT;
+}
+
 /* Says how much room the file will need, if it will be used. */
 static void report_need(const CaptureReader *reader, const char *folder, const char *remedy)
 {
-	uint64_t need = capture_reader_content(reader) / 100 * ARRAYS_PERCENT, available;
+	uint64_t need = arrays_need(reader), available;
 	struct statvfs fs;
 
 	if (need <= arrays_memory() || statvfs(folder, &fs))
@@ -93,6 +99,23 @@ static void report_need(const CaptureReader *reader, const char *folder, const c
 			 need / 1e9, folder, available / 1e9);
 }
 
+/* Without the file all arrays are in memory. That matters only if they are large. */
+static void report_failure(const CaptureReader *reader, const char *folder, int error,
+			   const char *remedy)
+{
+	const char *text = error_text(error);
+
+	if (arrays_need(reader) <= arrays_memory()) {
+		log_verbose("making a temporary file in %s failed: %s; it is not needed", folder,
+			    text);
+		return;
+	}
+	/* A limit of the process has a remedy of its own. */
+	log_warn("up to %.1f GB will be in memory, because making a temporary file in %s failed: "
+		 "%s%s",
+		 arrays_need(reader) / 1e9, folder, text, strchr(text, ';') ? "" : remedy);
+}
+
 void export_temp_begin(const char *capture_path, const char *output_path,
 		       const CaptureReader *reader)
 {
@@ -104,7 +127,7 @@ void export_temp_begin(const char *capture_path, const char *output_path,
 	int error = fd < 0 ? fd : spill_begin(fd, folder, remedy, arrays_memory());
 
 	if (error)
-		log_verbose("making a temporary file in %s failed: %s", folder, strerror(-error));
+		report_failure(reader, folder, error, remedy);
 	else
 		report_need(reader, folder, remedy);
 }

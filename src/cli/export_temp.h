@@ -9,7 +9,8 @@
 /*
  * Call it before the capture is read. The file is made in the folder of the output, or in that of
  * the capture if there is no output (NULL), or if it is no regular file. If the export will need
- * the file, its size is printed; it is a warning if there is less room.
+ * the file, its size is printed; it is a warning if there is less room, or if the file cannot be
+ * made.
  */
 void export_temp_begin(const char *capture_path, const char *output_path,
 		       const CaptureReader *reader);

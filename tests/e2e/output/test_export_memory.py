@@ -4,6 +4,7 @@
 The capture has a short recording's switches again and again (tools/bench/repeat.c).
 """
 import os
+import re
 import shutil
 import subprocess
 from contextlib import ExitStack
@@ -65,6 +66,27 @@ def test_no_file(context):
     done = context.wallprof("report", "--json", folder / capture.name, status=1,
                             before=["unshare", "--mount", "sh", "-c", script, "sh", *with_limit()])
     check("Cannot allocate memory; raise the limit on data" in done.stderr, done.stderr)
+    said = re.search(r"up to 0\.\d GB will be in memory, because making a temporary file in (\S+) failed: Read-only file system; "
+                     "copy the capture to another place", done.stderr)
+    check(said and said[1] == str(folder), f"the consequence is not said: {done.stderr}")
+
+
+def test_address_space(context):
+    """With a limit on address space, the file has a smaller part of it; if none is left, that is said."""
+    needs_command("prlimit")
+    capture = long_capture(context)
+    whole = context.wallprof("report", "--json", capture).stdout
+
+    def limited(gib):
+        return context.wallprof("report", "--json", capture, before=["prlimit", f"--as={gib << 30}", *with_limit()])
+
+    done = limited(64)
+    check("will be in memory" not in done.stderr, done.stderr)
+    check(done.stdout == whole, "another report")
+    done = context.wallprof("report", "--json", capture, before=["prlimit", f"--as={1 << 30}", "prlimit", f"--data={160 << 20}"])
+    check("failed: Cannot allocate memory; raise the limit on address space (ulimit -v, now 1048576 KiB)" in done.stderr,
+          done.stderr)
+    check(done.stdout == whole, "another report")
 
 
 def test_cgroup(context):

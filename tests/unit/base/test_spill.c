@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "spill.h"
 #include "test_tools.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -245,6 +246,46 @@ static void test_file_limit(void **state)
 	spill_end();
 }
 
+/*
+ * With a limit on address space the range is smaller: small arrays lie in the file, one that is too
+ * large for it is in memory, and under a small limit there is no range.
+ */
+static void test_address_space(void **state)
+{
+	size_t count = 2 * MEMORY_MAX / sizeof(uint64_t);
+	struct rlimit before, limit;
+	Numbers numbers[3] = {}, large = {};
+	int error;
+
+	(void)state;
+	if (!counts_memory) /* AddressSanitizer has reserved more than any limit */
+		skip();
+	getrlimit(RLIMIT_AS, &before);
+	limit = before;
+	limit.rlim_cur = 4ULL << 30;
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	error = spill_begin(temporary_file(), "the folder", "", MEMORY_MAX);
+	assert_int_equal(error, -ENOMEM);
+	limit.rlim_cur = 16ULL << 30;
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	begin();
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
+			*vec_push(&numbers[k]) = number_at(k, i);
+	assert_true(spill_peak() > MEMORY_MAX);
+	vec_reserve(&large, (300u << 20) / sizeof(uint64_t));
+	large.items[large.capacity - 1] = 1;
+	for (size_t k = 0; k < ARRAY_LEN(numbers); k++) {
+		check_numbers(&numbers[k], k);
+		vec_free(&numbers[k]);
+	}
+	vec_free(&large);
+	spill_end();
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	begin(); /* the whole range again */
+	spill_end();
+}
+
 /* A fault that is not about an array ends the program as before. */
 static void test_other_fault(void **state)
 {
@@ -272,7 +313,8 @@ int main(void)
 		cmocka_unit_test(test_larger_than_memory), cmocka_unit_test(test_without_file),
 		cmocka_unit_test(test_against_model),	   cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_given_away),	   cmocka_unit_test(test_child),
-		cmocka_unit_test(test_file_limit),	   cmocka_unit_test(test_other_fault),
+		cmocka_unit_test(test_file_limit),	   cmocka_unit_test(test_address_space),
+		cmocka_unit_test(test_other_fault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
