@@ -180,13 +180,13 @@ void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int
 	*vec_push(&files->list) = (JitFile){
 		.kind = JIT_DUMP,
 		.ns_tgid = ns_tgid,
-		.fd = safe_open_may_keep(fd) ? fd : -1,
+		.fd = fd >= 0 && safe_open_may_keep(fd) ? fd : -1,
 		.at_end = true,
 		.path = xstrdup(path),
 		.root_fd = root_fd,
 		.rights = *rights,
 	};
-	if (!safe_open_may_keep(fd))
+	if (fd >= 0 && !safe_open_may_keep(fd))
 		close(fd);
 }
 

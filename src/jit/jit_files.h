@@ -59,8 +59,9 @@ void jit_files_retry(JitFiles *files, uint64_t ns);
 /* Returns whether it is the name of a jitdump. */
 bool jit_files_is_dump(const char *path);
 /*
- * Takes ownership of fd, a jitdump that ns_tgid has mapped, opened with the given rights. path,
- * below root_fd (JitFile::root_fd), leads to it again if no descriptor can be kept for it.
+ * Takes ownership of fd, a jitdump that ns_tgid has mapped, opened with the given rights; -1: it
+ * could not be opened. path, below root_fd (JitFile::root_fd), leads to it again then, or if no
+ * descriptor can be kept for it.
  */
 void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int root_fd,
 			const OpenRights *rights, int fd);

@@ -380,18 +380,18 @@ static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 	OpenRights rights;
 	OwnRights own;
 	struct stat st;
-	int fd;
+	int fd = -1;
 
 	if (safe_open_rights_of(mapping->ns_tgid, &rights))
 		safe_open_rights_of_nobody(&rights);
-	if (safe_open_enter(&rights, &own))
-		return;
-	fd = mapped_range_open(&range, may_be_dump, NULL, &st);
-	if (safe_open_leave(&own))
-		closep(&fd);
-	if (fd >= 0)
-		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, range.root_fd,
-				   &rights, fd);
+	if (!safe_open_enter(&rights, &own)) {
+		fd = mapped_range_open(&range, may_be_dump, NULL, &st);
+		if (safe_open_leave(&own))
+			closep(&fd);
+	}
+	/* One that cannot be opened is added as well, so that its names are reported missing. */
+	jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, range.root_fd, &rights,
+			   MAX(fd, -1));
 }
 
 static HeldFile hold(MappedFiles *files, const MappingSeen *mapping)

@@ -381,8 +381,13 @@ int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, 
 		const char *over;
 		Bytes bytes = {};
 
-		if (!jit_files_open_last(file))
+		if (!jit_files_open_last(file)) {
+			/* Most processes that make code have no perf map, but a dump was mapped. */
+			if (file->kind == JIT_DUMP)
+				r = emit_note(&reading,
+					      "the jitdump was deleted or cannot be opened");
 			continue;
+		}
 		over = symbol_jobs_why_over(sink->deadline_ns);
 		if (over) {
 			r = emit_note(&reading, over);

@@ -289,3 +289,41 @@ def test_large_perf_map(context):
     check(running_in(Profile.load(context.path("p.json")), lambda name: name == "the_last_one") > 0,
           "the last line's name is missing")
     check(usage.ru_maxrss << 10 < (250 << 20), f"{usage.ru_maxrss} KiB for a map of {size >> 20} MB")
+
+
+# Runs code that it makes, and describes it in a jitdump that it maps for a moment. argv: a folder; "delete" or "keep".
+MOMENT = """
+import ctypes, mmap, os, struct, sys, time
+code = bytes.fromhex("55 48 89 e5 48 ff cf 75 fb 5d c3")
+memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
+memory.write(code)
+address, pid = ctypes.addressof(ctypes.c_char.from_buffer(memory)), os.getpid()
+function = ctypes.CFUNCTYPE(None, ctypes.c_ulong)(address)
+path = os.path.join(sys.argv[1], f"jit-{pid}.dump")
+with open(path, "w+b", buffering=0) as dump:
+    dump.write(struct.pack("<6IQQ", 0x4a695444, 1, 40, 62, 0, pid, time.monotonic_ns(), 0))
+    name = b"momentary\\0"
+    dump.write(struct.pack("<IIQIIQQQQ", 0, 56 + len(name) + len(code), time.monotonic_ns(), pid, pid, address, address,
+                           len(code), 1) + name + code)
+    mapped = mmap.mmap(dump.fileno(), 40, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+    mapped.close()
+    if sys.argv[2] == "delete":
+        os.unlink(path)
+end = time.monotonic() + 0.3
+while time.monotonic() < end:
+    function(3000000)
+"""
+
+
+def test_deleted_dump(context):
+    """A dump that is gone when the recorder looks for it: its names are missing, and a note says so."""
+    def check_missing(what):
+        context.wallprof("record", "-q", "-o", "c.wp", "--", sys.executable, "-c", MOMENT, context.folder, what)
+        report = json.loads(context.wallprof("report", "--json", "c.wp").stdout)
+        notes = [note for note in report["notes"] if "jitdump was deleted or cannot be opened" in note]
+        named = any(function["function"] == "momentary" for function in report["running_functions"])
+        check(len(notes) == 1 and "/jit-" in notes[0] and not named, f"{report['notes']}, named: {named}")
+        return named
+
+    check_missing("delete")
+    expect_failure(check_missing, "keep")
