@@ -59,15 +59,40 @@ void timeline_free(Timeline *timeline)
 	free(timeline);
 }
 
+/*
+ * Returns the label of a process that has given itself a name: with what its program was started
+ * with in parentheses, "mailer (python3 app.py)". A title is about the process itself.
+ */
+static char *renamed_label(const Process *process)
+{
+	const char *text = process->args.size > 0 ? process->args.text : "";
+	size_t length = strnlen(text, process->args.size), end = length;
+	bool has_space = memchr(text, ' ', length);
+	_cleanup_free_ char *first = xstrndup(text, length), *own = NULL, *program = NULL;
+	const char *path = process->path && *process->path ? process->path : first;
+	const char *slash = strrchr(path, '/');
+
+	own = text_printable(process->name);
+	/* Arguments of the process that forked it say nothing about one with a name of its own. */
+	if (length == 0 || process->args_inherited)
+		return xstrdup(own);
+	/* A title is shorter than the list that it was written over: NULs follow it. */
+	while (end < process->args.size && !text[end])
+		end++;
+	if (has_space && end == process->args.size)
+		return args_label(process->name, process->args);
+	program = args_label(slash && slash[1] ? slash + 1 : path, process->args);
+	return xasprintf("%s (%s)", own, program);
+}
+
 char *process_make_label(const Process *process)
 {
 	char *own, *label;
 
 	if (!process->name || !*process->name)
 		return xstrdup("unknown");
-	/* The arguments are those of the program, and do not explain a name that it gave itself. */
 	if (!args_have_name(process->name, process->path, process->args))
-		return text_printable(process->name);
+		return renamed_label(process);
 	own = args_label(process->name, process->args);
 	if (!process->args_inherited)
 		return own;

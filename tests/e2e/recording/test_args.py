@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Argument lists of processes against /proc/PID/cmdline, which each process copies itself."""
 import json
+import os
 import signal
 import struct
 import sys
@@ -8,7 +9,7 @@ import sys
 import pytest
 
 from capture_reader import records
-from harness import (WALLPROF, Recording, check, expect_failure, needs_command, needs_root, read_report, wait_until)
+from harness import (WALLPROF, Profile, Recording, check, expect_failure, needs_command, needs_root, read_report, wait_until)
 
 pytestmark = pytest.mark.untimed
 
@@ -180,3 +181,30 @@ def test_no_args(context):
     processes = {process["pid"]: process for process in recording.report["processes"]}
     check(all(processes[pid]["args"] is None for pid in seen), "the report has a list")
     check({thread.row for thread in recording.profile.threads if thread.tid in seen} == {"sh"}, "a row has one")
+
+
+# Takes a name that is not the program's, as daemons do.
+RENAMED = """
+import ctypes, sys, time
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
+time.sleep(0.1)
+"""
+
+
+def test_renamed(context):
+    """The main thread has renamed itself: what its program was started with is in the label, all of it in the profile."""
+    script, name = context.path("renames.py"), f"mail{context.random.randint(100, 999)}"
+    script.write_text(RENAMED)
+    output, queue = context.path("p.json.gz"), f"--queue={context.random.randint(1000, 9999)}"
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, name, queue)
+    text = context.wallprof("report", context.path("p.capture")).stdout
+    profile = Profile.load(output)
+
+    def check_label(words):
+        label = f"{name} ({words})"
+        check(label in text, f"no {label!r} in {text}")
+        check(any(thread.process.startswith(label) for thread in profile.threads),
+              f"no {label!r}: { {thread.process for thread in profile.threads} }")
+
+    check_label(f"{os.path.basename(os.path.realpath(sys.executable))} renames.py {name} {queue}")
+    expect_failure(check_label, f"renames.py {name}")

@@ -146,20 +146,40 @@ static void test_fork(void **state)
 	timeline_free(timeline);
 }
 
-/* A name that the process has given itself is not that of the program. */
+/* A process has given itself a name that is not that of its program: both are in its label. */
 static void test_own_name(void **state)
 {
-	static const char *const lists[] = {"other x", "/bin/old"};
-	Timeline *timeline;
+	static const char *const lists[][2] = {
+		{"other x\0\0\0", "old other x"}, /* a title */
+		{"/bin/old", "old"},
+		{"/bin/other\0x", "old (other x)"},
+		{"python3\0/srv/app.py\0--queue\0mail", "old (python3 app.py --queue mail)"},
+		{"other", "old (other)"},
+	};
+	static const size_t sizes[] = {10, 8, 12, 34, 5};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-		begin();
-		add_args(10, 0, ARGS_FROM_PROC, lists[i], 2);
-		timeline = finish();
-		assert_string_equal(timeline->processes.items[0].label, "old");
-		timeline_free(timeline);
+		Process process = {.name = (char *)"old", .args = {lists[i][0], sizes[i], false}};
+		_cleanup_free_ char *label = process_make_label(&process), *forked = NULL;
+
+		assert_string_equal(label, lists[i][1]);
+		process.args_inherited = true;
+		forked = process_make_label(&process);
+		assert_string_equal(forked, i == 1 ? "old (forked)" : "old");
 	}
+}
+
+/* The path that was executed is the program's, whatever its first argument says. */
+static void test_own_name_and_path(void **state)
+{
+	Process process = {.name = (char *)"mailer",
+			   .path = (char *)"/usr/bin/python3.13",
+			   .args = {"python3\0app.py", 14, false}};
+	_cleanup_free_ char *label = process_make_label(&process);
+
+	(void)state;
+	assert_string_equal(label, "mailer (python3.13 app.py)");
 }
 
 /* Labels are printed to terminals. */
@@ -198,6 +218,7 @@ int main(void)
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_own_name),
+		cmocka_unit_test(test_own_name_and_path),
 		cmocka_unit_test(test_control_characters),
 		cmocka_unit_test(test_cut),
 	};
