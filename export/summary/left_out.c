@@ -25,7 +25,8 @@ static double budget_of(const Timeline *timeline)
 	const char *text = timeline_meta(timeline, "budget");
 	double budget = text ? strtod(text, NULL) : 0;
 
-	return budget > 0 ? budget : 0;
+	/* A damaged capture may have anything, also "inf". */
+	return budget > 0 && budget <= 1 ? budget : 0;
 }
 
 static LeftOutPlace *place_of(Finding *finding, const Thread *thread, const Interval *wait)

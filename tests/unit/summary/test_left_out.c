@@ -67,6 +67,23 @@ static char *warning_at(Timeline *t, uint64_t cost_ns)
 	return left_out_cost_warning(t);
 }
 
+/* A damaged capture has a budget that cannot be: it counts as none. */
+static void test_impossible_budget(void **state)
+{
+	static const char *const texts[] = {"inf", "1e999", "nan", "-1", "0", "2", "", "x"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		Timeline *t = make_timeline();
+		LeftOut left_out;
+
+		fixture_meta(t, "budget", texts[i]);
+		assert_false(left_out_find(t, &left_out));
+		left_out_free(&left_out);
+		timeline_free(t);
+	}
+}
+
 /* Above 5 % of the running time the option is named; with a budget, above that. */
 static void test_warning(void **state)
 {
@@ -95,6 +112,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_impossible_budget),
 		cmocka_unit_test(test_warning),
 	};
 
