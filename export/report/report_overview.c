@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "accounts.h"
 #include "cpu_line.h"
+#include "disk_line.h"
 #include "page_table.h"
 #include "report_sections.h"
 #include "text.h"
@@ -12,11 +13,15 @@ static const TableColumn columns[] = {{"time", 12, 0}, {"share", 7, 1}};
 void report_load_print(const Report *report)
 {
 	Accounts accounts = accounts_of(report->timeline);
-	_cleanup_free_ char *text = cpu_line_text(report->timeline, &accounts);
+	_cleanup_free_ char *cpus = cpu_line_text(report->timeline, &accounts);
+	_cleanup_free_ char *disk = disk_line_text(report->timeline);
 
-	if (text)
+	if (cpus)
 		page_line(report->page, "%sCPUs:%s %s", page_style(report->page, PAGE_BOLD),
-			  page_style(report->page, PAGE_PLAIN), text);
+			  page_style(report->page, PAGE_PLAIN), cpus);
+	if (disk)
+		page_line(report->page, "%sdisk:%s %s", page_style(report->page, PAGE_BOLD),
+			  page_style(report->page, PAGE_PLAIN), disk);
 }
 
 /* ---- places -------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cpu_line.h"
 #include "load_counters.h"
+#include "short_names.h"
 #include "text.h"
 
 /* A wait for a CPU or for a limit that is a larger part of the time than this is worth a remark. */
@@ -55,6 +56,25 @@ static uint64_t throttled_ns(const Timeline *timeline)
 	return ns;
 }
 
+#define CGROUP_COLUMNS 28 /* a longer name is cut */
+
+/* Returns "throttled: db.service may use 0.5 CPUs", or without names if the capture has none. */
+static char *throttled_text(const Timeline *timeline, uint64_t ns)
+{
+	const char *path = timeline_meta(timeline, "cpu_limit_cgroup");
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	_cleanup_free_ char *name = NULL, *cut = NULL;
+	uint64_t quota, period;
+
+	if (!path || !timeline_meta_number(timeline, "cpu_limit_quota_us", &quota) ||
+	    !timeline_meta_number(timeline, "cpu_limit_period_us", &period) || period == 0)
+		return xasprintf(" (%s throttled by a cgroup's limit)", DURATION(ns));
+	name = text_printable(slash && slash[1] ? slash + 1 : path);
+	cut = short_names_cut(name, CGROUP_COLUMNS);
+	return xasprintf(" (%s throttled: %s may use %.3g CPU%s)", DURATION(ns), cut,
+			 (double)quota / period, quota == period ? "" : "s");
+}
+
 /* Returns "up to 5 threads wanted one, and waited 1.338 s", or "" if that is hardly any time. */
 static char *wanted_text(const Timeline *timeline, uint64_t runnable_ns)
 {
@@ -79,7 +99,7 @@ char *cpu_line_text(const Timeline *timeline, const Accounts *accounts)
 				  100.0 * used_ns(timeline, accounts) / cpus / window_ns,
 				  (unsigned long)cpus);
 	if (throttled > REMARK_SHARE * (accounts->ledger[STATE_RUNNING] + throttled))
-		limit = xasprintf(" (%s throttled by a cgroup's limit)", DURATION(throttled));
+		limit = throttled_text(timeline, throttled);
 	steal_ns = accounts_steal_ns(timeline, &steal_share);
 	if (steal_ns)
 		steal = xasprintf("; %.1f %% stolen", 100 * steal_share);

@@ -44,6 +44,18 @@ static char *process_label(const Process *process)
 	return xasprintf("%.*s%s", (int)length, label, label[length] ? "…" : "");
 }
 
+char *short_names_process(const Timeline *timeline, uint32_t process)
+{
+	return process_label(&timeline->processes.items[process]);
+}
+
+char *short_names_cut(const char *text, size_t characters)
+{
+	size_t length = bytes_of(text, characters);
+
+	return xasprintf("%.*s%s", (int)length, text, text[length] ? "…" : "");
+}
+
 bool short_names_own(const Timeline *timeline, const Thread *thread)
 {
 	const Process *process = &timeline->processes.items[thread->process];

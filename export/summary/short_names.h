@@ -12,6 +12,13 @@
  */
 char *short_names_thread(const Timeline *timeline, const Thread *thread);
 
+/* The same of a process (Timeline::processes): its label. The caller frees it. */
+char *short_names_process(const Timeline *timeline, uint32_t process);
+
+/* Returns at most so many characters of a text, with "…" in place of the rest. The caller frees it.
+ */
+char *short_names_cut(const char *text, size_t characters);
+
 /* Returns whether a thread has a name of its own, other than its process's. */
 bool short_names_own(const Timeline *timeline, const Thread *thread);
 

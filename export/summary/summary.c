@@ -3,6 +3,7 @@
 #include "accounts.h"
 #include "answer.h"
 #include "cpu_line.h"
+#include "disk_line.h"
 #include "left_out.h"
 #include "page.h"
 #include "text.h"
@@ -216,10 +217,11 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	Answer answer = answer_make(timeline, frames, PARTS_MOST);
 	_cleanup_(free_lines) Lines lines = remarks(timeline, &accounts, options->accounts);
 	_cleanup_free_ char *head = title(timeline, &answer),
-			    *cpus = cpu_line_text(timeline, &accounts);
+			    *cpus = cpu_line_text(timeline, &accounts),
+			    *disk = disk_line_text(timeline);
 	bool has_waits = answer.waited_for, cpus_first = waits_for_cpu(&answer);
-	/* The title, what was waited for, the CPUs and what to do next are the other four. */
-	size_t remarks_most = 2, fixed = 3 + has_waits;
+	/* The title, what was waited for, the CPUs, the disk and what to do next are the others. */
+	size_t remarks_most = disk && has_waits ? 1 : 2, fixed = 3 + has_waits + (disk != NULL);
 	size_t room = SUMMARY_LINES - fixed - MIN(lines.count, remarks_most);
 	Page page;
 
@@ -234,6 +236,8 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	if (has_waits)
 		page_line(&page, "most waited for: %s (%s)", answer.waited_for,
 			  DURATION(answer.waited_ns));
+	if (disk)
+		page_line(&page, "disk: %s", disk);
 	if (cpus && !cpus_first)
 		page_line(&page, "CPUs: %s", cpus);
 	print_remarks(&page, &lines, remarks_most);

@@ -3,6 +3,7 @@
 #include "util.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,4 +184,125 @@ uint64_t cgroup_memory_limit(void)
 	}
 	free(line);
 	return limit;
+}
+
+/* ---- CPU time ----------------------------------------------------------------------------- */
+
+/* Returns the number behind a word at the beginning of a line of a file; UINT64_MAX: none. */
+static uint64_t read_field(const char *path, const char *word)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	size_t length = strlen(word);
+	char line[LINE_SIZE];
+	uint64_t number;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, word, length) && line[length] == ' ' &&
+		    !parse_u64(line + length + 1, &number))
+			return number;
+	}
+	return UINT64_MAX;
+}
+
+/* Returns how long the cgroup has been throttled; UINT64_MAX: it is gone, or does not say. */
+static uint64_t throttled_ns(const char *folder)
+{
+	_cleanup_free_ char *path = xasprintf("%s/cpu.stat", folder);
+	uint64_t us = read_field(path, "throttled_usec");
+
+	return us == UINT64_MAX ? read_field(path, "throttled_time") : us * 1000;
+}
+
+/* Returns false if it has no limit, as the root cgroup. */
+static bool read_cpu_limit(const char *folder, CgroupCpuLimit *limit)
+{
+	_cleanup_free_ char *max = xasprintf("%s/cpu.max", folder);
+	_cleanup_free_ char *quota = xasprintf("%s/cpu.cfs_quota_us", folder);
+	_cleanup_free_ char *period = xasprintf("%s/cpu.cfs_period_us", folder);
+	_cleanup_fclose_ FILE *file = fopen(max, "re");
+
+	if (file)
+		return fscanf(file, "%" SCNu64 " %" SCNu64, &limit->quota_us, &limit->period_us) ==
+			       2 &&
+		       limit->period_us > 0;
+	/* "-1" is no limit. */
+	limit->quota_us = read_number(quota);
+	limit->period_us = read_number(period);
+	return limit->quota_us != UINT64_MAX && limit->period_us != UINT64_MAX &&
+	       limit->period_us > 0;
+}
+
+/* Looks at a cgroup and those above it, up to the first one that was looked at before. */
+static void add_cpu_limits(CgroupCpuLimits *limits, const char *hierarchy, char *path)
+{
+	for (;;) {
+		CgroupCpuLimit limit = {};
+		_cleanup_free_ char *folder = xasprintf("%s%s", hierarchy, path);
+		size_t known = limits->seen.list.count;
+		char *slash = strrchr(path, '/');
+
+		if (strings_intern(&limits->seen, folder) < known)
+			return;
+		if (read_cpu_limit(folder, &limit)) {
+			limit.throttled_ns = throttled_ns(folder);
+			limit.path = xstrdup(path);
+			limit.folder = take_pointer(folder);
+			*vec_push(&limits->list) = limit;
+		}
+		if (!slash)
+			return;
+		*slash = '\0';
+	}
+}
+
+void cgroup_cpu_limits_add(CgroupCpuLimits *limits, uint32_t ns_tgid)
+{
+	const char *root = limits->root ?: CGROUPS;
+	_cleanup_free_ char *name =
+		xasprintf("%s/%" PRIu32 "/cgroup", limits->proc ?: "/proc", ns_tgid);
+	_cleanup_free_ char *old = xasprintf("%s/cpu", root);
+	_cleanup_fclose_ FILE *file = fopen(name, "re");
+	char line[LINE_SIZE];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		char *controllers = strchr(line, ':');
+		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		path[strcspn(path, "\n")] = '\0';
+		if (!controllers[1])
+			add_cpu_limits(limits, root, path);
+		else if (has_word(controllers + 1, "cpu", 3))
+			add_cpu_limits(limits, old, path);
+	}
+}
+
+const CgroupCpuLimit *cgroup_cpu_limits_most(const CgroupCpuLimits *limits, uint64_t *ret_ns)
+{
+	const CgroupCpuLimit *most = NULL;
+
+	*ret_ns = 0;
+	for (size_t i = 0; i < limits->list.count; i++) {
+		const CgroupCpuLimit *limit = &limits->list.items[i];
+		uint64_t now = throttled_ns(limit->folder);
+
+		if (now == UINT64_MAX || now - MIN(limit->throttled_ns, now) <= *ret_ns)
+			continue;
+		*ret_ns = now - limit->throttled_ns;
+		most = limit;
+	}
+	return most;
+}
+
+void cgroup_cpu_limits_free(CgroupCpuLimits *limits)
+{
+	for (size_t i = 0; i < limits->list.count; i++) {
+		free(limits->list.items[i].folder);
+		free(limits->list.items[i].path);
+	}
+	vec_free(&limits->list);
+	strings_free(&limits->seen);
 }

@@ -206,6 +206,21 @@ int metadata_write_stolen(const char *key, RecordSink sink, void *user)
 	return meta.error;
 }
 
+int metadata_write_cpu_limit(const CgroupCpuLimits *limits, RecordSink sink, void *user)
+{
+	uint64_t throttled_ns;
+	const CgroupCpuLimit *limit = cgroup_cpu_limits_most(limits, &throttled_ns);
+	MetaSink meta = {.sink = sink, .user = user};
+
+	if (!limit)
+		return 0;
+	put(&meta, "cpu_limit_cgroup", "%s", *limit->path ? limit->path : "/");
+	put(&meta, "cpu_limit_quota_us", "%llu", (unsigned long long)limit->quota_us);
+	put(&meta, "cpu_limit_period_us", "%llu", (unsigned long long)limit->period_us);
+	put(&meta, "cpu_limit_throttled_ns", "%llu", (unsigned long long)throttled_ns);
+	return meta.error;
+}
+
 /* ---- block devices ------------------------------------------------------------------ */
 
 #define DEVICES "/sys/dev/block"

@@ -6,6 +6,7 @@
 #ifndef WALLPROF_METADATA_H
 #define WALLPROF_METADATA_H
 
+#include "cgroup.h"
 #include "fault_hooks.h"
 #include "loss.h"
 #include "record_options.h"
@@ -37,5 +38,11 @@ int metadata_write_stolen(const char *key, RecordSink sink, void *user);
  * Documentation/ABI). A device that is removed meanwhile is omitted. Returns 0 or the sink's error.
  */
 int metadata_write_devices(RecordSink sink, void *user);
+
+/*
+ * Writes the cgroup that was throttled longest because of its limit on CPU time, if any was, with
+ * the limit and that time. Returns the sink's error.
+ */
+int metadata_write_cpu_limit(const CgroupCpuLimits *limits, RecordSink sink, void *user);
 
 #endif

@@ -417,6 +417,9 @@ static int write_end(Recording *recording, uint64_t end)
 	error = metadata_write_devices(recording_write, recording);
 	if (error)
 		return error;
+	error = metadata_write_cpu_limit(&recording->cpu_limits, recording_write, recording);
+	if (error)
+		return error;
 	error = write_idle_cpus(recording, end);
 	if (error)
 		return error;
@@ -627,6 +630,7 @@ static void tear_down(Recording *recording)
 	idle_cpus_close(recording->idle_cpus);
 	loss_meter_free(recording->losses);
 	file_names_free(&recording->file_names);
+	cgroup_cpu_limits_free(&recording->cpu_limits);
 	closep(&recording->epoll_fd);
 	closep(&recording->signal_fd);
 	closep(&recording->timer_fd);

@@ -79,6 +79,15 @@ static void on_leader(Recording *recording, const struct rec_task *task)
 	unwinder_on_record(recording->unwinder, &leader.h);
 }
 
+/* A forked process is in its parent's cgroup; a program is started in one of its own. */
+static void on_exec_record(Recording *recording, const struct rec_exec *exec)
+{
+	const Process *process = process_table_find_tgid(&recording->processes, exec->tgid);
+
+	if (process)
+		cgroup_cpu_limits_add(&recording->cpu_limits, process->ns_tgid);
+}
+
 /* A record without the name is still written, because what was sent and received is compared. */
 static int write_file_name(Recording *recording, const struct rec_inode *record)
 {
@@ -93,9 +102,9 @@ static int write_file_name(Recording *recording, const struct rec_inode *record)
 }
 
 /*
- * Drains do not parse records, with four exceptions: the side-band must know whose mappings are
- * needed, the unwinder follows births and exits, argument lists are compared with later ones, and
- * names of files may be withheld.
+ * Drains do not parse records, with five exceptions: the side-band must know whose mappings are
+ * needed, the unwinder follows births and exits, argument lists are compared with later ones, names
+ * of files may be withheld, and limits of cgroups are looked up.
  * Copies of stacks go only to the unwinder.
  */
 static int on_bpf_record(void *user, const struct record *record)
@@ -106,6 +115,8 @@ static int on_bpf_record(void *user, const struct record *record)
 		on_task(recording, (const struct rec_task *)record);
 	else if (record->kind == REC_EXIT)
 		on_exit_record(recording, (const struct rec_exit *)record);
+	else if (record->kind == REC_EXEC)
+		on_exec_record(recording, (const struct rec_exec *)record);
 	else if (record->kind == REC_ARGS)
 		recording_on_args(recording, (const struct rec_args *)record);
 	if (recording->unwinder && is_for_unwinder(record))

@@ -49,9 +49,10 @@ typedef struct Recording {
 	uint64_t named_bytes;	   /* size of the capture before its first event */
 	Programs *programs;
 	LossMeter *losses;
-	OnlineCpus *online_cpus; /* or NULL */
-	IdleCpus *idle_cpus;	 /* only for the whole system; or NULL */
-	FileNames file_names;	 /* empty if no names are withheld */
+	OnlineCpus *online_cpus;    /* or NULL */
+	IdleCpus *idle_cpus;	    /* only for the whole system; or NULL */
+	FileNames file_names;	    /* empty if no names are withheld */
+	CgroupCpuLimits cpu_limits; /* of the cgroups of recorded processes */
 	MappedFiles *files;
 	Sideband *sideband;
 	Unwinder *unwinder; /* NULL: stacks do not use unwind tables */

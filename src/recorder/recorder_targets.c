@@ -190,6 +190,7 @@ static int add_mappings_of_all(Recording *recording)
 
 	/* Draining may add processes. */
 	for (size_t i = 0; i < recording->new_processes.count && !error; i++) {
+		cgroup_cpu_limits_add(&recording->cpu_limits, recording->new_processes.items[i]);
 		error = add_initial_mappings(recording, recording->new_processes.items[i]);
 		if (!error)
 			error = recording_add_args(recording, recording->new_processes.items[i]);
@@ -237,6 +238,7 @@ int recording_describe_joined(Recording *recording)
 	for (size_t i = 0; i < recording->new_processes.count && !error; i++) {
 		pid_t pid = recording->new_processes.items[i];
 
+		cgroup_cpu_limits_add(&recording->cpu_limits, pid);
 		error = programs_snapshot_process(recording->programs, pid, drain_between,
 						  recording);
 		if (error == -ESRCH) /* it has ended */

@@ -10,7 +10,7 @@ import pytest
 
 import first_screen
 from harness import ROOT, WORKLOADS, Profile, check, expect_failure, needs_command, needs_root
-from limited_cpu import LimitedCpu
+from limited_cpu import PERIOD_US, LimitedCpu
 from slow_disk import LateDisk
 
 pytestmark = [pytest.mark.untimed,
@@ -178,6 +178,9 @@ def test_throttled_cgroup(context):
     with LimitedCpu(context, context.random.randint(3, 5) * 1000) as limited:
         check_first(context, limited.command(context.workload("burn", threads=1, ms=30, truth=context.path("truth"))),
                     {"state": "throttled"}, {"state": r"\[runnable: throttled\]"})
+        report = context.wallprof("report", context.path("p.json.gz")).stdout.splitlines()
+        check_each([" ".join(line.strip() for line in report)],
+                   {"cgroup": f"throttled: {limited.group.name} may use {limited.quota_us / PERIOD_US:.3g} CPUs"})
 
 
 def test_poll_loop(context):
@@ -198,6 +201,29 @@ def test_small_reads(context):
         check_first(context, workload("small-reads", disk.path / name, count),
                     {**facts, "state": r"\[disk read wait\]", "count": about(count)},
                     {**facts, "state": "Disk I/O"})
+
+
+def test_busy_disk(context):
+    """Another program reads from the same disk, which does one request after the other."""
+    name, other, count = drawn_name(context, "index"), drawn_name(context, "other"), context.random.randint(100, 150)
+    output = context.path("p.json.gz")
+
+    def check_others(disk, *busy):
+        readers = [context.start(workload("small-reads", disk.path / file, 0, 4)) for file in busy]
+        said = context.wallprof("-o", output, "--", *workload("small-reads", disk.path / name, count)).stderr
+        for reader in readers:
+            reader.kill()
+            reader.wait()
+        report = context.wallprof("report", output).stdout
+        for text in (said, report):
+            # The line may be folded.
+            found = re.search(rf"^disk: for (\S+ m?s) of (\S+ m?s) {disk.name} completed requests of\s+others: small-reads \(", text,
+                              re.M)
+            check(found, f"the other program is not said: {text}")
+
+    with LateDisk(context, READ_S, {name: 4 << 20, other: 4 << 20}) as disk:
+        expect_failure(check_others, disk)
+        check_others(disk, other)
 
 
 def test_slow_exit(context):
