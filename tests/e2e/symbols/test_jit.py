@@ -305,10 +305,9 @@ with open(path, "w+b", buffering=0) as dump:
     name = b"momentary\\0"
     dump.write(struct.pack("<IIQIIQQQQ", 0, 56 + len(name) + len(code), time.monotonic_ns(), pid, pid, address, address,
                            len(code), 1) + name + code)
-    mapped = mmap.mmap(dump.fileno(), 40, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
-    mapped.close()
     if sys.argv[2] == "delete":
         os.unlink(path)
+    mmap.mmap(dump.fileno(), 40, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
 end = time.monotonic() + 0.3
 while time.monotonic() < end:
     function(3000000)
