@@ -20,8 +20,19 @@
  */
 #define EVENT_DELAY_NS (200 * NSEC_PER_USEC)
 
-#define DATA_PAGES 64	/* 256 KiB a CPU: thousands of mappings between two reads */
-#define EVENT_MAX  8192 /* bytes: a path has at most 4096, and a record of losses may precede it */
+/*
+ * 256 KiB a CPU for mappings, thousands of them between two reads, and half of that for the other
+ * events, which are shorter. Together they are less than perf_event_mlock_kb's default of 516.
+ */
+static const size_t data_pages[SIDEBAND_RINGS] = {
+	[SIDEBAND_MAPPINGS] = 64,
+	[SIDEBAND_TASKS] = 32,
+};
+
+#define EVENT_MAX 8192 /* bytes: a path has at most 4096, and a record of losses may precede it */
+
+/* Events of tasks wake the recorder only when they fill this part of a ring. */
+#define WAKE_PART 4
 
 /* The limit for reading mappings again in one round. */
 #define RESCAN_NS (5 * NSEC_PER_MSEC)
@@ -63,9 +74,12 @@ struct event_counts {
 	uint64_t value, lost;
 };
 
+/* One of a CPU's rings. */
 struct cpu_ring {
 	int fd;
+	uint32_t cpu;
 	void *memory;
+	size_t data_size;  /* bytes, without the control page */
 	uint64_t lost;	   /* since it was opened */
 	uint64_t lost_new; /* of these, not reported yet */
 };
@@ -75,8 +89,8 @@ struct Sideband {
 	ProcessTable *processes;
 	RecordSink sink;
 	void *user;
-	struct cpu_ring *rings;
-	size_t cpu_count;
+	struct cpu_ring *rings; /* of all CPUs, SIDEBAND_RINGS of each */
+	size_t ring_count;
 	size_t page_size;
 	EventReorder order;
 	uint8_t event[UINT16_MAX] __attribute__((aligned(8))); /* the one that is being fetched */
@@ -87,10 +101,12 @@ struct Sideband {
 	uint64_t read_ns;	     /* when the mappings of a process were last read */
 	uint64_t wait_until_ns;	     /* see sideband_wait_ns() */
 	uint64_t last_fetched_ns, fetched_ns;
+	bool of_targets; /* see sideband_was_of_targets() */
 };
 
-static int open_event(int cpu)
+static int open_event(int cpu, enum sideband_ring ring)
 {
+	bool mappings = ring == SIDEBAND_MAPPINGS;
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
@@ -98,17 +114,19 @@ static int open_event(int cpu)
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
 		.sample_id_all = 1,
 		.read_format = PERF_FORMAT_LOST,
-		.mmap = 1,
-		.mmap2 = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
-		.build_id = 1,
+		.mmap = mappings,
+		.mmap2 = mappings,
+		.comm = !mappings,
+		.comm_exec = !mappings,
+		.task = !mappings,
+		.build_id = mappings,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.exclude_kernel = 1,
 		.watermark = 1,
-		.wakeup_watermark = 1, /* a file should be opened while its process lives */
+		/* A file should be opened while its process lives; nothing else is urgent. */
+		.wakeup_watermark =
+			mappings ? 1 : data_pages[ring] * sysconf(_SC_PAGESIZE) / WAKE_PART,
 	};
 
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -118,7 +136,7 @@ SidebandKernel sideband_kernel = {.now_ns = now_ns, .open_event = open_event, .r
 
 int sideband_probe(void)
 {
-	int fd = sideband_kernel.open_event(MAX(sched_getcpu(), 0));
+	int fd = sideband_kernel.open_event(MAX(sched_getcpu(), 0), SIDEBAND_MAPPINGS);
 
 	if (fd < 0)
 		return -errno;
@@ -126,15 +144,18 @@ int sideband_probe(void)
 	return 0;
 }
 
-static int open_ring(Sideband *sideband, size_t cpu)
+static int open_ring(Sideband *sideband, size_t index)
 {
-	struct cpu_ring *ring = &sideband->rings[cpu];
+	struct cpu_ring *ring = &sideband->rings[index];
+	enum sideband_ring kind = index % SIDEBAND_RINGS;
 	void *memory;
 
-	ring->fd = sideband_kernel.open_event(cpu);
+	ring->cpu = index / SIDEBAND_RINGS;
+	ring->data_size = data_pages[kind] * sideband->page_size;
+	ring->fd = sideband_kernel.open_event(ring->cpu, kind);
 	if (ring->fd < 0)
 		return errno == ENODEV ? 0 : -errno; /* the CPU is not online */
-	memory = mmap(NULL, (DATA_PAGES + 1) * sideband->page_size, PROT_READ | PROT_WRITE,
+	memory = mmap(NULL, sideband->page_size + ring->data_size, PROT_READ | PROT_WRITE,
 		      MAP_SHARED, ring->fd, 0);
 	if (memory == MAP_FAILED) /* for mmap, EPERM is about locked memory, not about a right to
 				     see the event */
@@ -153,13 +174,13 @@ int sideband_open(MappedFiles *files, ProcessTable *processes, RecordSink sink, 
 	sideband->sink = sink;
 	sideband->user = user;
 	sideband->page_size = sysconf(_SC_PAGESIZE);
-	sideband->cpu_count = libbpf_num_possible_cpus();
-	sideband->rings = xcalloc(sideband->cpu_count, sizeof(*sideband->rings));
+	sideband->ring_count = (size_t)libbpf_num_possible_cpus() * SIDEBAND_RINGS;
+	sideband->rings = xcalloc(sideband->ring_count, sizeof(*sideband->rings));
 	sideband->last_fetched_ns = sideband->fetched_ns = sideband_kernel.now_ns();
-	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
-		sideband->rings[cpu].fd = -1;
-	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++) {
-		int error = open_ring(sideband, cpu);
+	for (size_t i = 0; i < sideband->ring_count; i++)
+		sideband->rings[i].fd = -1;
+	for (size_t i = 0; i < sideband->ring_count; i++) {
+		int error = open_ring(sideband, i);
 
 		if (error) {
 			sideband_close(sideband);
@@ -174,11 +195,11 @@ void sideband_close(Sideband *sideband)
 {
 	if (!sideband)
 		return;
-	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++) {
-		struct cpu_ring *ring = &sideband->rings[cpu];
+	for (size_t i = 0; i < sideband->ring_count; i++) {
+		struct cpu_ring *ring = &sideband->rings[i];
 
 		if (ring->memory)
-			munmap(ring->memory, (DATA_PAGES + 1) * sideband->page_size);
+			munmap(ring->memory, sideband->page_size + ring->data_size);
 		if (ring->fd >= 0)
 			close(ring->fd);
 	}
@@ -190,8 +211,8 @@ void sideband_close(Sideband *sideband)
 
 int sideband_add_to_epoll(Sideband *sideband, int epoll_fd)
 {
-	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++) {
-		int fd = sideband->rings[cpu].fd;
+	for (size_t i = 0; i < sideband->ring_count; i++) {
+		int fd = sideband->rings[i].fd;
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
 		if (fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event))
@@ -237,12 +258,11 @@ bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
 }
 
 /* Copies out of a ring that wraps around. */
-static void copy_event(const Sideband *sideband, const uint8_t *data, uint64_t at, void *to,
+static void copy_event(const struct cpu_ring *ring, const uint8_t *data, uint64_t at, void *to,
 		       size_t length)
 {
-	size_t size = DATA_PAGES * sideband->page_size;
-	size_t offset = at & (size - 1);
-	size_t first = MIN(length, size - offset);
+	size_t offset = at & (ring->data_size - 1);
+	size_t first = MIN(length, ring->data_size - offset);
 
 	memcpy(to, data + offset, first);
 	memcpy((uint8_t *)to + first, data, length - first);
@@ -297,10 +317,10 @@ static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
 	while (tail < head) {
 		const struct sample_id *id;
 
-		copy_event(sideband, data, tail, header, sizeof(*header));
+		copy_event(ring, data, tail, header, sizeof(*header));
 		if (header->size < sizeof(*header) || header->size > head - tail)
 			break; /* this cannot happen; it must not become an endless loop */
-		copy_event(sideband, data, tail, header, header->size);
+		copy_event(ring, data, tail, header, header->size);
 		tail += header->size;
 		id = event_id(header);
 		if (id && is_space_event(header))
@@ -309,7 +329,7 @@ static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-	if (head - first > DATA_PAGES * sideband->page_size - EVENT_MAX)
+	if (head - first > ring->data_size - EVENT_MAX)
 		count_lost(ring);
 }
 
@@ -317,11 +337,11 @@ void sideband_fetch(Sideband *sideband)
 {
 	sideband->last_fetched_ns = sideband->fetched_ns;
 	sideband->fetched_ns = sideband_kernel.now_ns();
-	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
-		if (sideband->rings[cpu].memory)
-			fetch_ring(sideband, &sideband->rings[cpu]);
-	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
-		if (sideband->rings[cpu].lost_new)
+	for (size_t i = 0; i < sideband->ring_count; i++)
+		if (sideband->rings[i].memory)
+			fetch_ring(sideband, &sideband->rings[i]);
+	for (size_t i = 0; i < sideband->ring_count; i++)
+		if (sideband->rings[i].lost_new)
 			sideband->lossy_until_ns = sideband_kernel.now_ns();
 }
 
@@ -389,6 +409,7 @@ static int on_event(void *user, const void *event, uint64_t ns)
 		if (size < sizeof(struct event_mmap2) ||
 		    !is_wanted(sideband, ((const struct event_mmap2 *)event)->pid))
 			return 0;
+		sideband->of_targets = true;
 		return on_mmap2(sideband, event, ns);
 	case PERF_RECORD_FORK:
 		return size < sizeof(struct event_fork) ? 0 : on_fork(sideband, event, ns);
@@ -403,13 +424,12 @@ static int on_event(void *user, const void *event, uint64_t ns)
 /* ---- losses ------------------------------------------------------------------------------------
  */
 
-static int emit_lost(Sideband *sideband, size_t cpu)
+static int emit_lost(Sideband *sideband, struct cpu_ring *ring)
 {
-	struct cpu_ring *ring = &sideband->rings[cpu];
 	struct rec_loss record = {
 		.h = {.len = sizeof(record),
 		      .kind = REC_LOSS,
-		      .cpu = cpu,
+		      .cpu = ring->cpu,
 		      .ns = sideband->fetched_ns},
 		.lost_kind = REC_MAPPING,
 		.cause = LOSS_SIDEBAND,
@@ -429,11 +449,11 @@ static int emit_losses(Sideband *sideband)
 	bool lossy = false;
 	int error = 0;
 
-	for (size_t cpu = 0; cpu < sideband->cpu_count && !error; cpu++) {
-		if (!sideband->rings[cpu].lost_new)
+	for (size_t i = 0; i < sideband->ring_count && !error; i++) {
+		if (!sideband->rings[i].lost_new)
 			continue;
 		lossy = true;
-		error = emit_lost(sideband, cpu);
+		error = emit_lost(sideband, &sideband->rings[i]);
 	}
 	/* The lost events can be of any process: the mappings of all are read again. */
 	for (size_t i = 0; i < sideband->processes->list.count && lossy; i++)
@@ -516,6 +536,7 @@ int sideband_process(Sideband *sideband, bool last)
 
 	if (error)
 		return error;
+	sideband->of_targets = false;
 	error = event_reorder_deliver(&sideband->order, watermark_ns, on_event, sideband);
 	if (error)
 		return error;
@@ -538,6 +559,11 @@ uint64_t sideband_wait_ns(const Sideband *sideband)
 	if (!sideband->wait_until_ns)
 		return 0;
 	return sideband->wait_until_ns > now ? sideband->wait_until_ns - now : 1;
+}
+
+bool sideband_was_of_targets(const Sideband *sideband)
+{
+	return sideband->of_targets || sideband->wait_until_ns;
 }
 
 size_t sideband_unread(const Sideband *sideband)

@@ -3,9 +3,14 @@
  * sideband.h - perf's side-band events: executable mappings with build ids, forks and execs of
  * address spaces.
  *
- * There is one event per CPU for all processes (pid -1): to follow single tasks by inherit would
+ * There are two events per CPU for all processes (pid -1): to follow single tasks by inherit would
  * cost 0.3 us at every context switch. So each event is checked here against the table of
  * processes. Events of a process that has ended are used, but its mappings are not read again.
+ *
+ * One event reports mappings, and wakes the recorder at each. The other one reports forks, execs
+ * and, because the kernel does not separate them, each birth, end and rename of a thread. Nothing
+ * of that is urgent, so it wakes the recorder only before its buffer is full: a program that has a
+ * thread for each request would otherwise wake it a thousand times a second.
  */
 #ifndef WALLPROF_SIDEBAND_H
 #define WALLPROF_SIDEBAND_H
@@ -63,6 +68,12 @@ uint64_t sideband_rescan_watermark_ns(const Sideband *sideband);
  * events of a wanted process were kept, or its mappings are to be read again. 0 = neither.
  */
 uint64_t sideband_wait_ns(const Sideband *sideband);
+
+/*
+ * Whether sideband_process() found mappings of a wanted process when it was last called, or
+ * sideband_wait_ns() is not 0. If not, what woke the recorder was of no use.
+ */
+bool sideband_was_of_targets(const Sideband *sideband);
 
 /* The number of processes whose mappings are still to be read again. */
 size_t sideband_unread(const Sideband *sideband);

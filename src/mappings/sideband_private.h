@@ -7,10 +7,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The rings of a CPU. Only the first one wakes the recorder at each event. */
+enum sideband_ring {
+	SIDEBAND_MAPPINGS, /* MMAP2 */
+	SIDEBAND_TASKS,	   /* FORK, EXIT, COMM: of threads, too, so there are many */
+	SIDEBAND_RINGS,
+};
+
 typedef struct SidebandKernel {
 	uint64_t (*now_ns)(void);
-	/* Opens the event of a CPU. Returns a descriptor, or -1 with errno. */
-	int (*open_event)(int cpu);
+	/* Opens an event of a CPU. Returns a descriptor, or -1 with errno. */
+	int (*open_event)(int cpu, enum sideband_ring ring);
 	ssize_t (*read)(int fd, void *to, size_t size);
 } SidebandKernel;
 

@@ -31,9 +31,13 @@
 #define DRAIN_INTERVAL_MS 25
 /* With --delay=signal, the signal is polled this often. */
 #define SIGNAL_STEP_MS 5
-/* The side-band wakes the recorder for every mapping; this pause limits how often. */
-#define SIDEBAND_COALESCE_NS NSEC_PER_MSEC
-#define PROGRESS_INTERVAL_NS (NSEC_PER_SEC / 2)
+/*
+ * The side-band wakes the recorder for every mapping; this pause limits how often. It gets longer
+ * as long as only processes that are not recorded map anything.
+ */
+#define SIDEBAND_COALESCE_NS	 NSEC_PER_MSEC
+#define SIDEBAND_COALESCE_MAX_NS (8 * NSEC_PER_MSEC)
+#define PROGRESS_INTERVAL_NS	 (NSEC_PER_SEC / 2)
 /*
  * Ctrl-C on a terminal also reaches the command, which may take this long to clean up while it is
  * recorded.
@@ -287,15 +291,19 @@ static void show_progress(Recording *recording)
  * Waits a moment, because mappings come in groups and the latest one may be too recent to be
  * processed. A table that is ready ends the wait.
  */
-static void coalesce(const Recording *recording)
+static void coalesce(Recording *recording)
 {
 	struct pollfd tables = {
 		.fd = recording->unwinder ? unwinder_fd(recording->unwinder) : -1,
 		.events = POLLIN,
 	};
-	struct timespec pause = {.tv_nsec = sideband_wait_ns(recording->sideband)
-						    ?: SIDEBAND_COALESCE_NS};
+	uint64_t longest_ns = MIN(2 * recording->coalesce_ns, SIDEBAND_COALESCE_MAX_NS);
+	struct timespec pause = {};
 
+	recording->coalesce_ns = sideband_was_of_targets(recording->sideband)
+					 ? SIDEBAND_COALESCE_NS
+					 : MAX(longest_ns, SIDEBAND_COALESCE_NS);
+	pause.tv_nsec = sideband_wait_ns(recording->sideband) ?: recording->coalesce_ns;
 	ppoll(&tables, 1, &pause, NULL);
 }
 

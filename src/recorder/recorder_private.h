@@ -74,6 +74,7 @@ typedef struct Recording {
 	size_t threads_left;	     /* number of those that have not ended */
 	uint64_t window_start_ns;
 	uint64_t last_flush_ns;
+	uint64_t coalesce_ns;	   /* the last pause after mappings, 0 = none yet */
 	uint64_t last_progress_ns; /* 0 = progress is not shown */
 	uint64_t grace_end_ns;	   /* when the recording of an interrupted command ends; 0 = not
 				      interrupted */

@@ -4,13 +4,30 @@ import copy
 import json
 import os
 import re
+import sys
+import time
+from pathlib import Path
 
-from harness import IN_GUEST, MS, ROOT, Profile, TimingFailure, check, expect_failure, fewer
+import pytest
+
+from harness import IN_GUEST, MS, ROOT, WALLPROF, Profile, TimingFailure, check, expect_failure, fewer, wait_until
 
 FUNCTION = "[recording]"
 FILE_SIZE = 8 << 20
 LINE = re.compile(r"^(?P<name>on_\w+) +(?P<runs>\d+) +\d+ +(?P<ms>[\d.]+)$", re.M)
 NOT_CLOCKED = {"on_softirq", "on_migrate", "on_socket_state"}  # reading a clock takes as long
+THREADS_S = 4
+THREADS = f"""
+import threading, time
+end = time.monotonic() + {THREADS_S}
+while time.monotonic() < end:
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    time.sleep(0.0005)
+"""
+DRAINS = 40  # a second
+BIRTHS_LEAST = 300
 SHARE, RUN_NS = 0.1, 60  # of the kernel's count, or for each run of a program
 
 
@@ -125,6 +142,40 @@ def test_requests(context):
     check_all(report, cost, requests, 0)
     expect_failure(check_least, altered(report, 0.2), cost, requests)
     expect_failure(check_most, altered(report, 3), cost)
+
+
+def switches(pid):
+    """Context switches of all threads of a process."""
+    return sum(sum(map(int, re.findall(r"voluntary_ctxt_switches:\s+(\d+)", path.read_text())))
+               for path in Path(f"/proc/{pid}/task").glob("*/status"))
+
+
+def check_woken(count, seconds):
+    """Beside its drains, other processes of the machine may wake it by what they map, every 8 ms."""
+    most = 2 * (DRAINS + 125)  # each time it may also be preempted
+    check(count <= most * seconds, f"the recorder was switched {count / seconds:.0f} times a second, {most} allowed")
+
+
+@pytest.mark.host_only("a guest is too slow")
+def test_births(context):
+    """A program that has a thread for each request does not wake the recorder with each of them."""
+    capture = context.path("c.wp")
+    target = context.start([sys.executable, "-c", THREADS])
+    recorder = context.start([WALLPROF, "record", "-q", "--defer-symbols", "-o", capture, "-p", target.pid])
+    wait_until(lambda: capture.exists() or recorder.poll() is not None, "the recording begins")
+    time.sleep(0.5)  # the target's mappings are read, and tables are made
+    begin, before = time.monotonic(), switches(recorder.pid)
+    time.sleep(THREADS_S / 4)
+    count, seconds = switches(recorder.pid) - before, time.monotonic() - begin
+    check(target.wait(timeout=context.timeout_s) == 0, "the target failed")
+    check(recorder.wait(timeout=context.timeout_s) == 0, "the recording failed")
+    report = json.loads(context.wallprof("report", "--json", capture).stdout)
+    births = len(report["threads"]) / (report["window_ns"] / 1e9)
+    print(f"# {births:.0f} births and {count / seconds:.0f} switches of the recorder a second", flush=True)
+    if births < BIRTHS_LEAST:
+        raise TimingFailure(f"{births:.0f} births a second")
+    check_woken(count, seconds)
+    expect_failure(check_woken, 2 * births * seconds, seconds)
 
 
 def test_old(context):

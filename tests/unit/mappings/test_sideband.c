@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 
 #define CPUS	  2
-#define RING	  (64 * 4096ULL)
+#define PAGE	  4096ULL
 #define PROCESSES 12
 #define SLOTS	  6 /* places where something can be mapped */
 #define FIRST	  100
@@ -34,6 +34,8 @@ typedef struct FakeProcess {
 
 typedef struct Ring {
 	int fd;
+	enum sideband_ring kind;
+	uint64_t size; /* of the data */
 	struct perf_event_mmap_page *page;
 	uint64_t lost;
 } Ring;
@@ -41,7 +43,7 @@ typedef struct Ring {
 typedef struct World {
 	ProcessTable table;
 	uint64_t now;
-	Ring rings[CPUS];
+	Ring rings[CPUS * SIDEBAND_RINGS];
 	int ring_count;
 	FakeProcess processes[PROCESSES];
 	uint32_t last_file;
@@ -67,15 +69,17 @@ static uint64_t world_now_ns(void)
 }
 
 /* The kernel's control page comes first, then the ring. */
-static int world_open_event(int cpu)
+static int world_open_event(int cpu, enum sideband_ring kind)
 {
 	Ring *ring = &world.rings[world.ring_count++];
 
-	assert_int_equal(cpu, world.ring_count - 1);
-	assert_true(world.ring_count <= CPUS);
+	assert_int_equal(cpu * SIDEBAND_RINGS + kind, world.ring_count - 1);
+	assert_true(world.ring_count <= CPUS * SIDEBAND_RINGS);
+	ring->kind = kind;
+	ring->size = (kind == SIDEBAND_MAPPINGS ? 64 : 32) * PAGE;
 	ring->fd = memfd_create("ring", MFD_CLOEXEC);
-	assert_int_equal(ftruncate(ring->fd, 4096 + RING), 0);
-	ring->page = mmap(NULL, 4096 + RING, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+	assert_int_equal(ftruncate(ring->fd, PAGE + ring->size), 0);
+	ring->page = mmap(NULL, PAGE + ring->size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	assert_true(ring->page != MAP_FAILED);
 	return ring->fd;
 }
@@ -150,15 +154,15 @@ int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, si
 
 static void put(Ring *ring, const void *event, uint16_t size)
 {
-	uint8_t *data = (uint8_t *)ring->page + 4096;
+	uint8_t *data = (uint8_t *)ring->page + PAGE;
 
-	if (ring->page->data_head + size - ring->page->data_tail > RING) {
+	if (ring->page->data_head + size - ring->page->data_tail > ring->size) {
 		ring->lost++;
 		world.lost++;
 		return;
 	}
 	for (uint16_t i = 0; i < size; i++)
-		data[(ring->page->data_head + i) % RING] = ((const uint8_t *)event)[i];
+		data[(ring->page->data_head + i) % ring->size] = ((const uint8_t *)event)[i];
 	ring->page->data_head += size;
 }
 
@@ -180,22 +184,30 @@ static void send(uint32_t cpu, uint32_t type, uint16_t misc, uint32_t pid, const
 	memcpy(event.bytes, &header, 8);
 	memcpy(event.bytes + 8, body, size);
 	memcpy(event.bytes + 8 + size, &id, sizeof(id));
-	put(&world.rings[cpu], event.bytes, header.size);
+	put(&world.rings[cpu * SIDEBAND_RINGS +
+			 (type == PERF_RECORD_MMAP2 ? SIDEBAND_MAPPINGS : SIDEBAND_TASKS)],
+	    event.bytes, header.size);
+}
+
+/* The side-band knows such an event and does not use it. */
+static void fill_ring(Ring *ring)
+{
+	uint64_t words[512] = {};
+	struct perf_event_header header = {.type = PERF_RECORD_EXIT, .size = 4096};
+
+	memcpy(words, &header, sizeof(header));
+	while (ring->page->data_head - ring->page->data_tail + 4096 <= ring->size)
+		put(ring, words, 4096);
+	header.size = (ring->size - (ring->page->data_head - ring->page->data_tail)) & ~7ULL;
+	memcpy(words, &header, sizeof(header));
+	if (header.size >= 40)
+		put(ring, words, header.size);
 }
 
 static void fill(uint32_t cpu)
 {
-	uint64_t words[512] = {};
-	struct perf_event_header header = {.type = PERF_RECORD_EXIT, .size = 4096};
-	Ring *ring = &world.rings[cpu];
-
-	memcpy(words, &header, sizeof(header));
-	while (ring->page->data_head - ring->page->data_tail + 4096 <= RING)
-		put(ring, words, 4096);
-	header.size = (RING - (ring->page->data_head - ring->page->data_tail)) & ~7ULL;
-	memcpy(words, &header, sizeof(header));
-	if (header.size >= 40)
-		put(ring, words, header.size);
+	for (size_t kind = 0; kind < SIDEBAND_RINGS; kind++)
+		fill_ring(&world.rings[cpu * SIDEBAND_RINGS + kind]);
 }
 
 /* ---- what processes do -------------------------------------------------------------------------
@@ -374,8 +386,8 @@ static int tear_down(void **state)
 	vec_free(&world.read_order);
 	for (int i = 0; i < PROCESSES; i++)
 		vec_free(&world.processes[i].changes);
-	for (int i = 0; i < CPUS; i++)
-		munmap(world.rings[i].page, 4096 + RING);
+	for (int i = 0; i < world.ring_count; i++)
+		munmap(world.rings[i].page, PAGE + world.rings[i].size);
 	return 0;
 }
 
@@ -501,7 +513,7 @@ static void test_interval(void **state)
 	uint64_t before = sideband_watermark_ns(world.sideband), after;
 
 	(void)state;
-	fill(0);
+	fill_ring(&world.rings[SIDEBAND_MAPPINGS]);
 	world.now += NSEC_PER_MSEC;
 	map(0, 0, 2);
 	world.lose_meanwhile = true;
@@ -562,6 +574,28 @@ static void test_number_used_again(void **state)
 	assert_int_equal(world.reads, 2);
 }
 
+/* The losses of a CPU's two rings are both counted. */
+static void test_both_rings(void **state)
+{
+	(void)state;
+	fill_ring(&world.rings[SIDEBAND_RINGS + SIDEBAND_TASKS]);
+	do_fork(1, 0, 1);
+	round_of(false);
+	assert_int_equal(world.losses.count, 1);
+	assert_int_equal(world.losses.items[0].h.cpu, 1);
+	sideband_add_process(world.sideband, FIRST + 1, world.now);
+	check_when_complete();
+	assert_int_equal(found_at(1, 2), world.processes[0].mapped[2]);
+	fill(1);
+	map(1, 0, 2);
+	do_fork(1, 0, 2);
+	round_of(false);
+	assert_int_equal(world.losses.count, 3);
+	assert_int_equal(world.losses.items[1].count, 1);
+	assert_int_equal(world.losses.items[2].count, 1);
+	check_when_complete();
+}
+
 /* Only events of processes that are recorded are to be taken soon. */
 static void test_wait(void **state)
 {
@@ -572,9 +606,13 @@ static void test_wait(void **state)
 	do_exec(0, 5);
 	round_of(false);
 	assert_int_equal(sideband_wait_ns(world.sideband), 0);
+	world.now += DELAY;
+	round_of(false);
+	assert_false(sideband_was_of_targets(world.sideband));
 	map(0, 0, 1);
 	map(0, 5, 0);
 	round_of(false);
+	assert_true(sideband_was_of_targets(world.sideband));
 	assert_uint_in_range(sideband_wait_ns(world.sideband), DELAY - 20 * NSEC_PER_USEC, DELAY);
 	check_when_complete();
 	do_fork(0, 0, 1); /* the child is not known yet */
@@ -643,6 +681,7 @@ int main(void)
 		IN_WORLD(test_interval),
 		IN_WORLD(test_order),
 		IN_WORLD(test_number_used_again),
+		IN_WORLD(test_both_rings),
 		IN_WORLD(test_wait),
 		IN_WORLD(test_anything),
 	};
