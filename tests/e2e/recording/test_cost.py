@@ -165,7 +165,7 @@ def test_births(context):
     wait_until(lambda: capture.exists() or recorder.poll() is not None, "the recording begins")
     time.sleep(0.5)  # the target's mappings are read, and tables are made
     begin, before = time.monotonic(), switches(recorder.pid)
-    time.sleep(THREADS_S / 4)
+    time.sleep(THREADS_S / 4)  # the time in which its switches are counted
     count, seconds = switches(recorder.pid) - before, time.monotonic() - begin
     check(target.wait(timeout=context.timeout_s) == 0, "the target failed")
     check(recorder.wait(timeout=context.timeout_s) == 0, "the recording failed")
