@@ -36,6 +36,28 @@ static bool ends_lock(const char *name)
 	return begins_with_one(name, prefixes, ARRAY_LEN(prefixes));
 }
 
+/*
+ * Functions with which a paravirtualized guest allows interrupts, where others have an instruction:
+ * pvm_irq_enable(), xen_irq_enable_direct(), pv_native_irq_enable(), below an assembly wrapper.
+ */
+static bool allows_interrupts(const char *name)
+{
+	return strstr(name, "irq_enable") || !strncmp(name, "__raw_callee_save_", 18);
+}
+
+/* Returns the name of the innermost frame that is not such a function, or "". */
+static const char *innermost_caller(const Frames *frames, const uint32_t *indexes, size_t count)
+{
+	while (count-- > 0) {
+		const char *name =
+			strings_get(&frames->strings, frames->list.items[indexes[count]].function);
+
+		if (!allows_interrupts(name))
+			return name;
+	}
+	return "";
+}
+
 static bool is_inside(const Timeline *timeline, const StackDef *stack)
 {
 	for (size_t i = 0; i < stack->count; i++)
@@ -54,9 +76,7 @@ static enum recording_class class_of(const Timeline *timeline, Frames *frames, u
 		return RECORDING_INSIDE;
 	count = frames_resolve(frames, timeline, 0, 0, STACK_NONE, number,
 			       /* exact_kernel_leaf= */ true, &indexes);
-	if (count == 0)
-		return RECORDING_ELSEWHERE;
-	leaf = strings_get(&frames->strings, frames->list.items[indexes[count - 1]].function);
+	leaf = innermost_caller(frames, indexes, count);
 	if (ends_switch(leaf))
 		return RECORDING_SWITCH;
 	return ends_lock(leaf) ? RECORDING_UNLOCK : RECORDING_ELSEWHERE;

@@ -199,6 +199,44 @@ static void test_classes(void **state)
 	assert_int_equal(sum_of(fixture, "", 0).running_ns, 100 * MS);
 }
 
+/* In a paravirtualized guest interrupts are enabled by a function, which is called there. */
+static void test_paravirtualized(void **state)
+{
+	static const struct {
+		uint64_t address;
+		const char *name;
+	} inner[] = {{0xffffffff81000310ULL, "pvm_irq_enable"},
+		     {0xffffffff81000410ULL, "__raw_callee_save_pvm_irq_enable"}};
+	Fixture *fixture = *state;
+	uint32_t thread;
+
+	for (size_t i = 0; i < ARRAY_LEN(inner); i++) {
+		struct record *symbol =
+			make_symbol(0, 0, inner[i].address, inner[i].address, inner[i].name, NULL);
+
+		frames_add(fixture->frames, symbol);
+		free(symbol);
+	}
+	for (enum place place = SWITCH; place < PLACES; place++) {
+		uint32_t stack = fixture_stack(fixture->timeline, inner[0].address, false);
+
+		/* Return addresses. */
+		*vec_push(&fixture->timeline->frames) = inner[1].address + 1;
+		*vec_push(&fixture->timeline->frames) = kernel[place].address + 1;
+		fixture->timeline->stacks.items[stack].count = 3;
+		fixture->stacks[place] = stack;
+	}
+	thread = add_thread(
+		fixture,
+		(const unsigned[PLACES]){[USER] = 50, [SWITCH] = 20, [UNLOCK] = 20, [OTHER] = 10});
+	fixture->timeline->threads.items[thread].recording =
+		(RecordingCost){.switches_ns = 8 * MS, .others_ns = 5 * MS};
+	recording_cost_find(fixture->timeline, fixture->frames);
+	expect_near(fixture, RECORDING_FUNCTION, 13 * MS);
+	expect_near(fixture, "pvm_irq_enable", 37 * MS);
+	expect_near(fixture, "[kernel]", 0);
+}
+
 /* If there are too few such ticks, every tick gives a little. */
 static void test_too_few(void **state)
 {
@@ -284,6 +322,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_classes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_paravirtualized, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_few, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_ticks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_mixed, set_up, tear_down),
