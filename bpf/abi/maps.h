@@ -13,6 +13,7 @@
 #define STACK_SENT_SLOTS      (1 << 16)
 #define NON_TARGET_SENT_SLOTS (1 << 12)
 #define NAME_SENT_SLOTS	      (1 << 15) /* marks of files, sockets, futexes, … */
+#define MAP_PAGE	      4096	/* bytes; maps with BPF_F_MMAPABLE begin on a page */
 #define SCRATCH_SLOTS	      4 /* stacks under construction per CPU, because programs nest */
 #define ACCOUNT_KINDS	      REC_BPF_MAX
 #define ACCOUNT_CAUSES	      2 /* LOSS_RING_FULL, LOSS_SCRATCH_BUSY */
@@ -218,11 +219,11 @@ enum memo_outcome {
 	MEMO_HIT,      /* the stack is the remembered one */
 	MEMO_OTHER,    /* the memo is of another place, or empty */
 	MEMO_MAPPINGS, /* the process's mappings or tables have changed */
-	MEMO_UNSENT,   /* the remembered id is no longer among those sent lately */
 	MEMO_CHANGED,  /* words on the stack differ */
 	MEMO_UNREAD,   /* the memo was in use on another CPU, or the stack could not be read */
 	MEMO_FAR,      /* the walk that followed read too many words, or too far up */
 	MEMO_UNFIT,    /* … or depended on other registers, or did not reach the end */
+	MEMO_UNSENT,   /* … or its stack could not be sent */
 	MEMO_CHECKED,  /* a stack that was the remembered one, and was walked nevertheless */
 	MEMO_WRONG,    /* … and came out different, which must not happen */
 	MEMO_OUTCOMES
@@ -257,15 +258,11 @@ enum cost_program { COST_NONE, COST_SWITCH, COST_WAKING, COST_TICK, COST_PROGRAM
 enum tick_state { TICKS_RUNNING, TICKS_PAUSED };
 
 /*
- * One CPU's account of sent and lost records. first/last_lost_ns: see loss.c. It begins on a cache
- * line of its own: the next CPU's counters would otherwise be on the line of this CPU's times.
+ * One CPU's account of sent and lost records. first/last_lost_ns: see loss.c. It has a page of its
+ * own: where a change of address space empties the TLB, as on virtual machines without PCIDs, each
+ * page that a program touches costs more than its cache lines. What each switch uses comes first.
  */
 struct cpu_account {
-	u64 sent[ACCOUNT_KINDS];
-	u64 lost[ACCOUNT_CAUSES][ACCOUNT_KINDS];
-	u64 first_lost_ns[ACCOUNT_KINDS]; /* the recorder resets it to 0 */
-	u64 last_lost_ns[ACCOUNT_KINDS];
-	u64 memos[MEMO_KINDS][MEMO_OUTCOMES];
 	u64 target_ns;	 /* when a target was last switched in here, or was hit by a tick */
 	u64 tick_state;	 /* enum tick_state, or when a target got the CPU while paused */
 	u64 switched_ns; /* time of the last recorded switch */
@@ -282,14 +279,19 @@ struct cpu_account {
 	u8 softirq_own; /* 1: the current task's own system call raised it */
 	u8 ring_group;	/* the CPU's rings, set by the recorder: an index below RING_GROUPS_MAX */
 	u8 reserved[5];
-	u64 rq;	      /* address of its run queue, 0 = not known yet; irq_context.bpf.h */
-	u64 dirtied;  /* the file of the last page that a target made dirty here; writeback.bpf.c */
-	u64 phase_ns; /* when the last phase ended */
+	u64 rq;	     /* address of its run queue, 0 = not known yet; irq_context.bpf.h */
+	u64 dirtied; /* the file of the last page that a target made dirty here; writeback.bpf.c */
+	u64 memos[MEMO_KINDS][MEMO_OUTCOMES];
+	u64 sent[ACCOUNT_KINDS];
+	u64 lost[ACCOUNT_CAUSES][ACCOUNT_KINDS];
+	u64 first_lost_ns[ACCOUNT_KINDS]; /* the recorder resets it to 0 */
+	u64 last_lost_ns[ACCOUNT_KINDS];
+	u64 phase_ns;	   /* when the last phase ended */
 	u32 phase_program; /* enum cost_program */
 	u32 phase_reserved;
 	u64 phases[COST_PROGRAMS][COST_PHASES][2]; /* runs and nanoseconds */
 	u64 cost_ns, ran_ns; /* all cost so far, and the time that targets ran; budget.bpf.h */
-} __attribute__((aligned(64)));
+} __attribute__((aligned(MAP_PAGE)));
 
 /*
  * Return addresses into functions that run soft interrupts, indexed by a few of their bits; 0 =

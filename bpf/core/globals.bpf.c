@@ -32,13 +32,14 @@ u64 stack_sent[STACK_SENT_SLOTS];
 u64 non_target_sent[NON_TARGET_SENT_SLOTS];
 u64 name_sent[NAME_SENT_SLOTS];
 u32 memo_tags[MEMO_SETS][MEMO_WAYS];
-u8 kernel_memo_last[MEMO_SETS];
 struct found_rule found_rules[FOUND_RULES];
 struct thread_slot thread_slots[SLEEP_SLOTS];
 u64 softirq_callers[SOFTIRQ_CALLERS];
 struct closing_socket closing_sockets[CLOSING_SLOTS];
 struct fault_counts fault_counts;
 struct request_counts request_counts;
+u64 owners_found[SLEEP_SLOTS];
+u8 kernel_memo_last[MEMO_SETS] __attribute__((aligned(2 * MEMO_SETS)));
 u32 pid_ns_level;
 u32 clock_ns;
 u32 own_tgid;
@@ -49,14 +50,13 @@ u64 command_threads;
 u64 command_end_ns;
 u8 tables_pending;
 u8 snapshot_at_end;
+u8 snapshot_sleepers;
 u64 snapshot_ns;
-u64 owners_found[SLEEP_SLOTS];
-struct unwind_object vdso_object;
-struct unwind_counts unwind_counts;
 u64 unwind_epoch;
 u64 mappings_epoch;
 u64 budget_rate;
-u8 snapshot_sleepers;
+struct unwind_object vdso_object;
+struct unwind_counts unwind_counts;
 
 struct open_faults_map open_faults SEC(".maps");
 struct open_bios_map open_bios SEC(".maps");
@@ -99,6 +99,13 @@ __noinline int account_lost(u32 kind, u32 cause, u64 ns)
 	return 0;
 }
 
+__noinline int stack_lost(u64 ns)
+{
+	account_sent(REC_STACK);
+	account_lost(REC_STACK, LOSS_SCRATCH_BUSY, ns);
+	return 0;
+}
+
 __noinline u32 stack_slot_take(u64 ns)
 {
 	u32 first = bpf_get_smp_processor_id() * SCRATCH_SLOTS;
@@ -112,8 +119,7 @@ __noinline u32 stack_slot_take(u64 ns)
 			return index;
 		}
 	}
-	account_sent(REC_STACK);
-	account_lost(REC_STACK, LOSS_SCRATCH_BUSY, ns);
+	stack_lost(ns);
 	return ~0U;
 }
 

@@ -54,8 +54,9 @@ extern u64 target_bits[TARGET_WORDS];
 extern u64 stack_sent[STACK_SENT_SLOTS];
 extern u64 non_target_sent[NON_TARGET_SENT_SLOTS];
 extern u64 name_sent[NAME_SENT_SLOTS];
-extern u32 memo_tags[MEMO_SETS][MEMO_WAYS];	   /* of user stacks' memos */
-extern u8 kernel_memo_last[MEMO_SETS];		   /* which memo of a set was found last */
+extern u32 memo_tags[MEMO_SETS][MEMO_WAYS]; /* of user stacks' memos */
+/* Which memo of a set was found last. The small variables follow it on the same page. */
+extern u8 kernel_memo_last[MEMO_SETS];
 extern struct found_rule found_rules[FOUND_RULES]; /* see unwind.bpf.c */
 extern struct thread_slot thread_slots[SLEEP_SLOTS];
 extern u64 softirq_callers[SOFTIRQ_CALLERS];
@@ -128,6 +129,9 @@ struct memo_words {
 	struct memo_word words[MEMO_WORDS];
 };
 
+/* No memo lies on two pages. */
+#define MEMO_SIZE (MAP_PAGE / 2)
+
 /* A part of the stack that a memo's words lie in, in words: from the stack pointer, and length. */
 struct memo_run {
 	u16 start, length;
@@ -152,7 +156,7 @@ struct user_stack_memo {
 	u16 run_count;
 	struct memo_run runs[MEMO_RUNS];
 	struct memo_words read; /* memo_word::at is in the runs, one after the other */
-};
+} __attribute__((aligned(MEMO_SIZE)));
 
 /*
  * A stack memo of a kernel stack: what the kernel's walk may have read (stack_memo.bpf.c).
@@ -169,7 +173,7 @@ struct kernel_stack_memo {
 	u32 hits;      /* how often the stack was found again, up to MEMO_HITS, less with time */
 	u32 reserved;
 	struct memo_words read;
-};
+} __attribute__((aligned(MEMO_SIZE)));
 
 /* The words that a walk of a user stack has read, for user_memo_store(). */
 struct memo_reads {
@@ -180,6 +184,7 @@ struct memo_reads {
 
 struct kernel_memo_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* so that it begins on a page */
 	__uint(max_entries, MEMO_SLOTS);
 	__type(key, u32);
 	__type(value, struct kernel_stack_memo);
@@ -187,6 +192,7 @@ struct kernel_memo_map {
 
 struct stack_memo_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* likewise */
 	__uint(max_entries, MEMO_SLOTS);
 	__type(key, u32);
 	__type(value, struct user_stack_memo);
@@ -199,15 +205,27 @@ struct found_vma {
 	bool exec, file, vdso;
 };
 
-/* A stack under construction: the record, with space for its frames, and the state of the walk. */
+/*
+ * A stack under construction: the record, with space for its frames, and the state of the walk.
+ * What a remembered stack needs is on the first page; see cpu_account.
+ */
 struct stack_slot {
 	u64 busy;
 	u32 index; /* its index in the map */
 	u32 reserved;
+	u64 kernel_from;    /* where reading of the kernel stack starts */
+	u64 kernel_span;    /* bytes read from there; 0 = not read */
+	u64 mappings_epoch; /* mappings_epoch + 1 before `process` was read; 0 = not read */
+	struct walk_start start;
+	/* The memo that was compared last: the mappings of a user stack, and the stack's id. */
+	u32 memo_version, memo_seed_count;
+	u64 memo_id;
+	/* Twice as large as what is read, because the verifier adds up the largest start and
+	 * length. */
+	u64 span[2 * MEMO_SPAN / sizeof(u64)];
 	struct walk walk;
 	struct unwind_process process;
-	u64 mappings_epoch; /* mappings_epoch + 1 before `process` was read; 0 = not read */
-	u64 epoch;	    /* unwind_epoch when the walk began */
+	u64 epoch;		     /* unwind_epoch when the walk began */
 	u32 known_table, known_rows; /* the table that was searched last, 0 = none yet */
 	union {
 		u64 signal_regs[WALK_SIGNAL_REGS];
@@ -215,22 +233,14 @@ struct stack_slot {
 	};
 	struct found_vma found;
 	struct memo_reads reads;
-	struct walk_start start;
-	/* The mappings of the user stack memo that was compared last. */
-	u32 memo_version, memo_seed_count;
-	u64 kernel_from;  /* where reading of the kernel stack starts */
-	u64 kernel_span;  /* bytes read from there; 0 = not read */
 	u64 word;	  /* the last word that was read */
 	u64 window_start; /* AVMA of the part of the stack that `window` holds, or NO_WINDOW */
 	u64 window[WINDOW_SIZE / sizeof(u64)];
-	/* Twice as large as what is read, because the verifier adds up the largest start and
-	 * length. */
-	u64 span[2 * MEMO_SPAN / sizeof(u64)];
 	union {
 		struct rec_stack stack;
 		u8 buffer[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
 	};
-};
+} __attribute__((aligned(MAP_PAGE)));
 
 /* One entry per scratch slot, with the same index. */
 struct copies_map {
@@ -242,7 +252,8 @@ struct copies_map {
 
 struct scratch_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* SCRATCH_SLOTS * number of CPUs, set by the recorder */
+	__uint(map_flags, BPF_F_MMAPABLE); /* so that it begins on a page */
+	__uint(max_entries, 1);		   /* SCRATCH_SLOTS * number of CPUs, set by the recorder */
 	__type(key, u32);
 	__type(value, struct stack_slot);
 };

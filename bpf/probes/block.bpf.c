@@ -62,8 +62,8 @@ static __always_inline void submitter_of(struct rec_request *record, struct task
 	if (is_target(task)) {
 		record->h.flags |= REQUEST_TARGET;
 		if (!(task->flags & PF_IO_WORKER) || !adopt_ring_work(record, task))
-			record->ustack =
-				user_stack(ctx, task, (s64)regs->orig_ax >= 0, record->submit_ns);
+			record->ustack = own_user_stack(ctx, task, (s64)regs->orig_ax >= 0,
+							record->submit_ns);
 	} else if (task->flags & PF_KTHREAD) {
 		record->h.flags |= REQUEST_KTHREAD;
 	}

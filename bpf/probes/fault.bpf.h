@@ -43,7 +43,7 @@ static __always_inline void fault_emit(void *ctx, struct rec_fault *record,
 	record->start_ns = open->start_ns;
 	record->address = open->address;
 	if (with_stack)
-		record->ustack = user_stack(ctx, task, (s64)regs->orig_ax >= 0, record->h.ns);
+		record->ustack = own_user_stack(ctx, task, (s64)regs->orig_ax >= 0, record->h.ns);
 	emit(RING_BULK, &record->h, sizeof(*record));
 }
 

@@ -25,7 +25,7 @@ int BPF_PROG(on_ring_work, struct io_kiocb *request)
 		return 0;
 	work.tid = task->pid;
 	ns = bpf_ktime_get_ns();
-	work.ustack = user_stack(ctx, task, /* in_syscall= */ true, ns);
+	work.ustack = own_user_stack(ctx, task, /* in_syscall= */ true, ns);
 	bpf_map_update_elem(&ring_works, &key, &work, BPF_ANY);
 	cost_add(ns);
 	return 0;

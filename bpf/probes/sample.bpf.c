@@ -26,7 +26,8 @@ int on_tick(struct tick_context *ctx)
 	struct rec_sample record = {};
 	u64 ns = bpf_ktime_get_ns();
 	const struct pt_regs *regs;
-	bool user_mode;
+	bool user_mode, wants_kernel;
+	struct stack_slot *slot;
 
 	if (!is_target(task))
 		return 0;
@@ -36,14 +37,21 @@ int on_tick(struct tick_context *ctx)
 	user_mode = ctx->regs[TICK_REG_CS] & 3;
 	record_init(&record.h, REC_SAMPLE, user_mode ? SAMPLE_USER : 0, sizeof(record), ns);
 	record.tid = task->pid;
-	if (!user_mode && setting_kernel_stacks != KERNEL_STACKS_NONE)
-		record.kstack = interrupted_kernel_stack(ctx, ns);
+	wants_kernel = !user_mode && setting_kernel_stacks != KERNEL_STACKS_NONE;
 	/*
 	 * In kernel mode the task may also handle a page fault or an interrupt instead of a system
 	 * call.
 	 */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	record.ustack = user_stack(ctx, task, !user_mode && (s64)regs->orig_ax >= 0, ns);
+	slot = stacks_acquire(wants_kernel, takes_user_stack(task), ns);
+	if (slot) {
+		if (wants_kernel)
+			record.kstack = interrupted_kernel_stack(slot, ctx, ns);
+		if (takes_user_stack(task))
+			record.ustack = user_stack(slot, ctx, task,
+						   !user_mode && (s64)regs->orig_ax >= 0, ns);
+		slot_release(slot);
+	}
 	emit(RING_BULK, &record.h, sizeof(record));
 	cost_phases_end(COST_RING);
 	cost_add(ns);

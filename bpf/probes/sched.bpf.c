@@ -158,7 +158,8 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	 * Only __schedule() itself, when it finds a signal, has set it to 0 by now.
 	 */
 	bool signalled = prev_state != 0 && prev->__state == 0;
-	bool blocks = prev_state != 0 && !preempt && !signalled;
+	bool blocks = prev_state != 0 && !preempt && !signalled, wants_kernel;
+	struct stack_slot *slot;
 	s32 fd;
 
 	/* A thread that ends never wakes, so it has no waiting place (budget.bpf.h). */
@@ -187,10 +188,16 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 		return; /* an ended task waits for nothing, and its memory is gone */
 	if (is_unsampled(record))
 		return;
-	if (setting_kernel_stacks == KERNEL_STACKS_ALL ||
-	    (setting_kernel_stacks == KERNEL_STACKS_BLOCKED && blocks))
-		record->kstack = kernel_stack(ctx, KERNEL_PROBE_SWITCH, ns);
-	record->ustack = user_stack(ctx, prev, record->syscall >= 0, ns);
+	wants_kernel = setting_kernel_stacks == KERNEL_STACKS_ALL ||
+		       (setting_kernel_stacks == KERNEL_STACKS_BLOCKED && blocks);
+	slot = stacks_acquire(wants_kernel, takes_user_stack(prev), ns);
+	if (slot) {
+		if (wants_kernel)
+			record->kstack = kernel_stack(slot, ctx, KERNEL_PROBE_SWITCH, ns);
+		if (takes_user_stack(prev))
+			record->ustack = user_stack(slot, ctx, prev, record->syscall >= 0, ns);
+		slot_release(slot);
+	}
 	/*
 	 * After the walk, which may also need to find a mapping by address: that works only once.
 	 */
@@ -536,14 +543,22 @@ static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(waker);
 	u8 flags = record->h.flags;
+	bool wants_kernel = setting_kernel_stacks != KERNEL_STACKS_NONE, wants_user;
+	struct stack_slot *slot;
 
 	record->h.len = sizeof(*record);
 	record->parts |= WAKING_HAS_STACKS;
-	if (setting_kernel_stacks != KERNEL_STACKS_NONE)
-		record->kstack = kernel_stack(ctx, KERNEL_PROBE_WAKING, record->h.ns);
-	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ | WAKING_UNKNOWN_CONTEXT)) &&
-	    is_target(waker))
-		record->ustack = user_stack(ctx, waker, (s64)regs->orig_ax >= 0, record->h.ns);
+	wants_user = !(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ | WAKING_UNKNOWN_CONTEXT)) &&
+		     is_target(waker) && takes_user_stack(waker);
+	slot = stacks_acquire(wants_kernel, wants_user, record->h.ns);
+	if (!slot)
+		return;
+	if (wants_kernel)
+		record->kstack = kernel_stack(slot, ctx, KERNEL_PROBE_WAKING, record->h.ns);
+	if (wants_user)
+		record->ustack =
+			user_stack(slot, ctx, waker, (s64)regs->orig_ax >= 0, record->h.ns);
+	slot_release(slot);
 }
 
 /* The CPU that the task ran on last, or is being moved to. */

@@ -115,6 +115,17 @@ __noinline int memo_words_match(struct stack_slot *slot, struct memo_words *read
 	return 1;
 }
 
+/*
+ * Whether the slot's stack was sent, so that it may be remembered: what is found in a memo is not
+ * looked up again.
+ */
+static __always_inline bool was_sent(const struct stack_slot *slot)
+{
+	u64 id = slot->stack.id;
+
+	return stack_sent[id & (STACK_SENT_SLOTS - 1)] == id;
+}
+
 /* ---- user stacks --------------------------------------------------------------- */
 
 /*
@@ -193,7 +204,7 @@ static __always_inline bool read_runs(const struct user_stack_memo *memo, struct
 }
 
 /*
- * Compares a memo with the stack. If it is the remembered one, slot->stack.id gets its id. This is
+ * Compares a memo with the stack. If it is the remembered one, slot->memo_id gets its id. This is
  * a global function so that the verifier follows it once and not for each variant.
  */
 __noinline int user_memo_compare(struct stack_slot *slot, u64 seed, u32 index)
@@ -213,8 +224,6 @@ __noinline int user_memo_compare(struct stack_slot *slot, u64 seed, u32 index)
 	if (!same_mappings(memo, slot, seed, lock))
 		return MEMO_MAPPINGS;
 	id = memo->id;
-	if (stack_sent[id & (STACK_SENT_SLOTS - 1)] != id)
-		return MEMO_UNSENT;
 	slot->memo_version = memo->version;
 	slot->memo_seed_count = memo->seed_count;
 	same = same_registers(memo, slot) && read_runs(memo, slot) &&
@@ -224,7 +233,7 @@ __noinline int user_memo_compare(struct stack_slot *slot, u64 seed, u32 index)
 		return MEMO_UNREAD;
 	if (!same)
 		return MEMO_CHANGED;
-	slot->stack.id = id;
+	slot->memo_id = id;
 	return MEMO_HIT;
 }
 
@@ -314,6 +323,10 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
 	}
 	if (slot->reads.unusable) {
 		memo_count(MEMO_USER, MEMO_FAR);
+		return 0;
+	}
+	if (!was_sent(slot)) {
+		memo_count(MEMO_USER, MEMO_UNSENT);
 		return 0;
 	}
 	index = memo_choose(user_place(&slot->start, tid), slot->stack.h.ns);
@@ -437,7 +450,7 @@ static __always_inline bool same_outermost(const struct kernel_stack_memo *memo,
 }
 
 /*
- * Compares a memo with the stack. If it is the remembered one, slot->stack.id gets its id. This is
+ * Compares a memo with the stack. If it is the remembered one, slot->memo_id gets its id. This is
  * a global function so that the verifier follows it once and not for each memo.
  */
 __noinline int kernel_memo_compare(struct stack_slot *slot, enum kernel_probe probe, u32 index)
@@ -459,11 +472,9 @@ __noinline int kernel_memo_compare(struct stack_slot *slot, enum kernel_probe pr
 	barrier();
 	if (*(volatile u64 *)&memo->lock != lock)
 		return MEMO_UNREAD;
-	if (stack_sent[id & (STACK_SENT_SLOTS - 1)] != id)
-		return MEMO_UNSENT;
 	if (memo->hits < MEMO_HITS) /* all CPUs read it, so it is written seldom */
 		memo->hits++;
-	slot->stack.id = id;
+	slot->memo_id = id;
 	return MEMO_HIT;
 }
 
@@ -614,6 +625,10 @@ __noinline int kernel_memo_store(struct stack_slot *slot, enum kernel_probe prob
 
 	if (!slot || slot->kernel_span == 0 || slot->stack.result != STACK_COMPLETE)
 		return 0;
+	if (!was_sent(slot)) {
+		memo_count(MEMO_KERNEL, MEMO_UNSENT);
+		return 0;
+	}
 	index = kernel_memo_choose(kernel_memo_set(slot, bpf_get_current_task_btf(), probe));
 	memo = bpf_map_lookup_elem(&kernel_memos, &index);
 	if (!memo || !memo_lock(&memo->lock))

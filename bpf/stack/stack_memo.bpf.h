@@ -14,7 +14,7 @@ enum kernel_probe { KERNEL_PROBE_SWITCH, KERNEL_PROBE_WAKING };
 /*
  * Whether this is the remembered stack of this thread: every word that its walk read is the same
  * now. slot->start is set (unwind_start()); the seed identifies the process's image. If it is the
- * remembered stack, slot->stack.id gets that stack's id, and 1 is returned.
+ * remembered stack, slot->memo_id gets that stack's id, and 1 is returned.
  */
 extern int user_memo_lookup(struct stack_slot *slot, u64 seed);
 
@@ -27,7 +27,7 @@ extern int user_memo_store(struct stack_slot *slot, u64 seed);
 /*
  * Looks up the current task's kernel stack. slot->kernel_from is an address in the frame of the
  * kernel function that runs the program. If the stack is the remembered one, its id is stored in
- * slot->stack.id, and 1 is returned.
+ * slot->memo_id, and 1 is returned.
  */
 extern int kernel_memo_lookup(struct stack_slot *slot, enum kernel_probe probe);
 

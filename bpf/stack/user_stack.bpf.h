@@ -23,6 +23,8 @@ extern int stack_hash(struct stack_slot *slot);
  * from 7.0 on they are also preempted, so they need not end in reverse order.
  */
 extern u32 stack_slot_take(u64 ns);
+/* Accounts for a second stack that was to be built in the slot. */
+extern int stack_lost(u64 ns);
 
 static __always_inline struct stack_slot *slot_acquire_accounted(u64 ns)
 {
@@ -99,30 +101,23 @@ static __always_inline u64 walk_kernel_stack(struct stack_slot *slot, void *ctx,
 }
 
 /* The kernel stack at a tick, which hits any function: it has no memo. */
-static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
+static __always_inline u64 interrupted_kernel_stack(struct stack_slot *slot, void *ctx, u64 ns)
 {
-	struct stack_slot *slot = slot_acquire_accounted(ns);
-	u64 id;
+	u64 id = walk_kernel_stack(slot, ctx, ns);
 
-	if (!slot)
-		return 0;
-	id = walk_kernel_stack(slot, ctx, ns);
-	slot_release(slot);
 	cost_phase(COST_KERNEL_WALK);
 	return id;
 }
 
 /* Takes the kernel stack at a tracepoint; ctx lies on that stack. */
-static __always_inline u64 kernel_stack(void *ctx, enum kernel_probe probe, u64 ns)
+static __always_inline u64 kernel_stack(struct stack_slot *slot, void *ctx, enum kernel_probe probe,
+					u64 ns)
 {
-	struct stack_slot *slot = slot_acquire_accounted(ns);
 	u64 id = 0, known = 0;
 
-	if (!slot)
-		return 0;
 	slot->kernel_from = (u64)ctx;
 	if (kernel_memo_lookup(slot, probe))
-		known = slot->stack.id;
+		known = slot->memo_id;
 	if (known && !memo_is_checked(MEMO_KERNEL)) {
 		id = known;
 		cost_phase(COST_KERNEL_HIT);
@@ -134,7 +129,6 @@ static __always_inline u64 kernel_stack(void *ctx, enum kernel_probe probe, u64 
 			kernel_memo_store(slot, probe);
 		cost_phase(COST_KERNEL_WALK);
 	}
-	slot_release(slot);
 	return id;
 }
 
@@ -167,15 +161,15 @@ static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_
 	struct rec_stack *stack = &slot->stack;
 	u64 id, unique = 0, known = 0;
 
-	stack->h.ns = ns;
 	/* A task that exits has no memory from some moment on, so its stack is looked at. */
 	may_repeat &= !unwind_start(slot);
 	if (may_repeat && user_memo_lookup(slot, seed))
-		known = stack->id;
+		known = slot->memo_id;
 	if (known && !memo_is_checked(MEMO_USER)) {
 		cost_phase(COST_USER_HIT);
 		return known;
 	}
+	stack->h.ns = ns;
 	unwind_begin(slot);
 	unwind_walk(slot);
 	stack->tgid = task->tgid;
@@ -198,33 +192,61 @@ static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_
 	return id;
 }
 
+/* Whether user_stack() takes a stack of the task. */
+static __always_inline bool takes_user_stack(struct task_struct *task)
+{
+	return setting_user_stacks != USER_STACKS_NONE &&
+	       !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER));
+}
+
 /*
  * Takes the user stack of the current task. The seed makes the id specific to the process image:
  * after exec the same addresses mean something else, so the stack must be sent again.
  */
-static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool in_syscall, u64 ns)
+static __always_inline u64 user_stack(struct stack_slot *slot, void *ctx, struct task_struct *task,
+				      bool in_syscall, u64 ns)
 {
 	u64 seed = (u64)task->tgid << 32 ^ task->self_exec_id;
 	u8 flags = STACK_USER | (in_syscall ? STACK_SYSCALL_PC : 0);
-	struct stack_slot *slot;
 	long bytes;
+
+	if (setting_user_stacks == USER_STACKS_TABLES)
+		return walk_user_stack(slot, task, seed, in_syscall, ns);
+	bytes = bpf_get_stack(ctx, slot->stack.frames, frames_size(), BPF_F_USER_STACK);
+	return slot_finish(slot, bytes, flags, task->tgid, seed ^ in_syscall, ns);
+}
+
+/* The same, in a slot of its own. */
+static __always_inline u64 own_user_stack(void *ctx, struct task_struct *task, bool in_syscall,
+					  u64 ns)
+{
+	struct stack_slot *slot;
 	u64 id;
 
-	if (setting_user_stacks == USER_STACKS_NONE ||
-	    task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+	if (!takes_user_stack(task))
 		return 0;
 	slot = slot_acquire_accounted(ns);
 	if (!slot)
 		return 0;
-	if (setting_user_stacks == USER_STACKS_TABLES) {
-		id = walk_user_stack(slot, task, seed, in_syscall, ns);
-		slot_release(slot);
-		return id;
-	}
-	bytes = bpf_get_stack(ctx, slot->stack.frames, frames_size(), BPF_F_USER_STACK);
-	id = slot_finish(slot, bytes, flags, task->tgid, seed ^ in_syscall, ns);
+	id = user_stack(slot, ctx, task, in_syscall, ns);
 	slot_release(slot);
 	return id;
+}
+
+/*
+ * Acquires a slot for the stacks that are wanted of the current task. NULL: none is wanted, or
+ * those that are wanted are accounted as lost.
+ */
+static __always_inline struct stack_slot *stacks_acquire(bool kernel, bool user, u64 ns)
+{
+	struct stack_slot *slot;
+
+	if (!kernel && !user)
+		return NULL;
+	slot = slot_acquire_accounted(ns);
+	if (!slot && kernel && user)
+		stack_lost(ns);
+	return slot;
 }
 
 #endif

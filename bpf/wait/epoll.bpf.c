@@ -94,7 +94,7 @@ static __always_inline bool is_epoll(struct file *file)
 	return *(u64 *)name == *(const u64 *)"[eventpo";
 }
 
-__noinline int watch_begin(u64 address)
+__noinline int watch_begin(u64 address, const struct object_key *key)
 {
 	struct file *file = (struct file *)address;
 	struct stack_slot *slot;
@@ -102,8 +102,10 @@ __noinline int watch_begin(u64 address)
 	struct rec_watch *record;
 	u64 mark, scratch_word = 0;
 
+	if (!key)
+		return -1;
 	mark = fd_epoll_mark(address, &scratch_word);
-	if (*sent_slot(mark) == mark || !is_epoll(file))
+	if (*sent_beside(anonymous_mark(key)) == mark || !is_epoll(file))
 		return -1;
 	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
@@ -127,7 +129,7 @@ __noinline int watch_end(const struct object_key *key, u32 slot_index)
 	if (!slot)
 		return 0;
 	if (key && !watch_send(slot, key, 0))
-		*sent_slot(slot->word) = slot->word;
+		*sent_beside(anonymous_mark(key)) = slot->word;
 	slot_release(slot);
 	return 0;
 }

@@ -408,14 +408,18 @@ __noinline u64 fd_epoll_mark(u64 address, u64 *scratch_word)
 	struct file *file = (struct file *)address;
 	struct eventpoll *epoll = READ(file, private_data);
 	struct rb_node *root = READ(epoll, rbr.rb_root.rb_node);
+	struct rb_node *first = READ(epoll, rbr.rb_leftmost), *left;
 	u64 mark = anonymous_number(file, address);
 
 	if (!scratch_word)
 		return 0;
 	mark = mix_node(mark, file, root, scratch_word);
-	mark = mix_node(mark, file, READ(epoll, rbr.rb_leftmost), scratch_word);
+	if (first != root)
+		mark = mix_node(mark, file, first, scratch_word);
 	if (root) {
-		mark = mix_node(mark, file, READ(root, rb_left), scratch_word);
+		left = READ(root, rb_left);
+		if (left != first)
+			mark = mix_node(mark, file, left, scratch_word);
 		mark = mix_node(mark, file, READ(root, rb_right), scratch_word);
 	}
 	return mark | 1;

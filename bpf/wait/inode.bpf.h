@@ -25,10 +25,18 @@ static __always_inline void inode_emit_file(u64 file)
 	inode_emit_file_as(file, 0);
 }
 
-/* The slot that holds the mark of what was sent; see name_sent. */
+/*
+ * The slot that holds the mark of what was sent; see name_sent. What else is sent of an object has
+ * its mark in the slot beside that of the object's name, on the same cache line.
+ */
 static __always_inline u64 *sent_slot(u64 mark)
 {
 	return &name_sent[(mark >> 20) & (NAME_SENT_SLOTS - 1)];
+}
+
+static __always_inline u64 *sent_beside(u64 mark)
+{
+	return &name_sent[((mark >> 20) & (NAME_SENT_SLOTS - 1)) ^ 1];
 }
 
 #endif

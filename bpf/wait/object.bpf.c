@@ -23,7 +23,7 @@ static __always_inline long anonymous_name(struct file *file, char *to)
 /* Sends the kernel's name of a file without an inode of its own: "[eventfd]". */
 static __always_inline void emit_anonymous(struct file *file, const struct object_key *key)
 {
-	u64 mark = mix(key->inode, key->device), *sent = sent_slot(mark);
+	u64 mark = anonymous_mark(key), *sent = sent_slot(mark);
 	struct rec_inode *record;
 	struct stack_slot *slot;
 	long length;

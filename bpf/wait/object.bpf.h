@@ -47,7 +47,7 @@ extern int socket_emit_destination(u64 file, u64 wanted, u32 length);
  * the record. The loops are in as few functions as possible, because all functions of a call chain
  * share 512 bytes of stack.
  */
-extern int watch_begin(u64 file);
+extern int watch_begin(u64 file, const struct object_key *key);
 extern int watch_end(const struct object_key *key, u32 slot);
 /*
  * io_uring.bpf.c: sends the ring that the current task waits for in io_uring_enter(), and the files
@@ -59,6 +59,12 @@ extern int ring_emit(struct rec_switch *record);
  * sent lately.
  */
 extern int futex_emit(struct rec_switch *record);
+
+/* The mark of the name of a file without an inode of its own. */
+static __always_inline u64 anonymous_mark(const struct object_key *key)
+{
+	return mix(key->inode, key->device);
+}
 
 /*
  * Sends the record in a slot, which already has its count and entries. Returns 0 if it was written.
@@ -111,7 +117,7 @@ static __always_inline int object_emit_all(u64 file, bool watches, struct object
 	kind = object_emit(file, ret_key);
 	if (!watches || kind != FD_ANON)
 		return kind;
-	slot = watch_begin(file);
+	slot = watch_begin(file, ret_key);
 	if (slot < 0)
 		return kind;
 	watched_describe(slot);

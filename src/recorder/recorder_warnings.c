@@ -81,12 +81,12 @@ static void log_memos(const MemoCounts *counts)
 
 		log_verbose("stack memo, %s stacks that were walked: %" PRIu64
 			    " of a new place, %" PRIu64 " after a change of mappings, %" PRIu64
-			    " not sent lately, %" PRIu64 " with other words, %" PRIu64
-			    " not comparable, %" PRIu64 " as a check; not kept: %" PRIu64
-			    " too large, %" PRIu64 " by other registers or incomplete",
+			    " with other words, %" PRIu64 " not comparable, %" PRIu64
+			    " as a check; not kept: %" PRIu64 " too large, %" PRIu64
+			    " by other registers or incomplete, %" PRIu64 " not sent",
 			    kind == MEMO_USER ? "user" : "kernel", of[MEMO_OTHER],
-			    of[MEMO_MAPPINGS], of[MEMO_UNSENT], of[MEMO_CHANGED], of[MEMO_UNREAD],
-			    of[MEMO_CHECKED], of[MEMO_FAR], of[MEMO_UNFIT]);
+			    of[MEMO_MAPPINGS], of[MEMO_CHANGED], of[MEMO_UNREAD], of[MEMO_CHECKED],
+			    of[MEMO_FAR], of[MEMO_UNFIT], of[MEMO_UNSENT]);
 	}
 }
 
