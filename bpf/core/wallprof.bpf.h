@@ -138,7 +138,7 @@ struct memo_run {
 };
 
 /*
- * A stack memo of a user stack: what the last walk with the same thread, program counter and stack
+ * A stack memo of a user stack: what the last walk with the same process, program counter and stack
  * pointer read. Only the registers that it used are compared (enum walk_used).
  *
  * `lock` is odd while the memo is written. A reader takes nothing from a memo whose lock was odd or
@@ -151,7 +151,7 @@ struct user_stack_memo {
 	struct walk_start start;
 	u64 epoch;		 /* mappings_epoch + 1 at which they were the process's */
 	u32 version, seed_count; /* version of the process's mappings */
-	u32 tid;
+	u32 tgid;
 	u16 used; /* enum walk_used */
 	u16 run_count;
 	struct memo_run runs[MEMO_RUNS];

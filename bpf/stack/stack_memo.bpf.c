@@ -130,20 +130,27 @@ static __always_inline bool was_sent(const struct stack_slot *slot)
 
 /*
  * A walk is a pure function of its start (program counter, stack pointer, the other registers that
- * it used, the tables) and of the words that it read.
+ * it used, the tables) and of the words that it read. Which thread it is does not matter: a new one
+ * often has the stack of one that has ended. Processes that were forked from one have the same
+ * stack pointers, so a place is of one process.
  */
-static __always_inline u64 user_place(const struct walk_start *start, u32 tid)
+static __always_inline u32 current_tgid(void)
 {
-	return PLACE_HASH(start->pc ^ start->sp << 20 ^ tid);
+	return bpf_get_current_pid_tgid() >> 32;
+}
+
+static __always_inline u64 user_place(const struct walk_start *start, u32 tgid)
+{
+	return PLACE_HASH(start->pc ^ start->sp << 20 ^ tgid);
 }
 
 static __always_inline bool same_place(const struct user_stack_memo *memo,
-				       const struct stack_slot *slot, u32 tid)
+				       const struct stack_slot *slot, u32 tgid)
 {
 	const struct walk_start *start = &slot->start;
 
-	return ((memo->start.pc ^ start->pc) | (memo->start.sp ^ start->sp) | (memo->tid ^ tid)) ==
-	       0;
+	return ((memo->start.pc ^ start->pc) | (memo->start.sp ^ start->sp) |
+		(memo->tgid ^ tgid)) == 0;
 }
 
 /*
@@ -219,7 +226,7 @@ __noinline int user_memo_compare(struct stack_slot *slot, u64 seed, u32 index)
 	if (lock & 1)
 		return MEMO_UNREAD;
 	barrier();
-	if (!same_place(memo, slot, bpf_get_current_pid_tgid()))
+	if (!same_place(memo, slot, current_tgid()))
 		return MEMO_OTHER;
 	if (!same_mappings(memo, slot, seed, lock))
 		return MEMO_MAPPINGS;
@@ -244,7 +251,7 @@ __noinline int user_memo_lookup(struct stack_slot *slot, u64 seed)
 
 	if (!slot)
 		return 0;
-	place = user_place(&slot->start, bpf_get_current_pid_tgid());
+	place = user_place(&slot->start, current_tgid());
 	for (u32 variant = 0; variant < VARIANTS; variant++) {
 		u32 index = memo_find(place, variant);
 
@@ -310,7 +317,7 @@ static long memo_add_read(u32 i, struct run_builder *builder)
 
 __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
 {
-	u32 tid = bpf_get_current_pid_tgid(), index;
+	u32 tgid = current_tgid(), index;
 	struct run_builder builder = {};
 	struct user_stack_memo *memo;
 
@@ -329,11 +336,11 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
 		memo_count(MEMO_USER, MEMO_UNSENT);
 		return 0;
 	}
-	index = memo_choose(user_place(&slot->start, tid), slot->stack.h.ns);
+	index = memo_choose(user_place(&slot->start, tgid), slot->stack.h.ns);
 	memo = bpf_map_lookup_elem(&stack_memos, &index);
 	if (!memo || !memo_lock(&memo->lock))
 		return 0;
-	memo->tid = tid;
+	memo->tgid = tgid;
 	memo->seed = seed;
 	memo->id = slot->stack.id;
 	memo->start = slot->start;
@@ -347,7 +354,7 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
 	builder.memo = memo;
 	bpf_loop(slot->reads.count, memo_add_read, &builder, 0);
 	if (builder.failed) {
-		memo->tid = 0; /* no thread has this number, so the memo matches none */
+		memo->tgid = 0; /* no process has this number, so the memo matches none */
 		memo_count(MEMO_USER, MEMO_FAR);
 	}
 	memo_unlock(&memo->lock);

@@ -12,7 +12,7 @@
 enum kernel_probe { KERNEL_PROBE_SWITCH, KERNEL_PROBE_WAKING };
 
 /*
- * Whether this is the remembered stack of this thread: every word that its walk read is the same
+ * Whether this is a remembered stack of this process: every word that its walk read is the same
  * now. slot->start is set (unwind_start()); the seed identifies the process's image. If it is the
  * remembered stack, slot->memo_id gets that stack's id, and 1 is returned.
  */

@@ -216,7 +216,7 @@ static __always_inline u64 user_stack(struct stack_slot *slot, void *ctx, struct
 	return slot_finish(slot, bytes, flags, task->tgid, seed ^ in_syscall, ns);
 }
 
-/* The same, in a slot of its own. */
+/* Takes it in a slot of its own. */
 static __always_inline u64 own_user_stack(void *ctx, struct task_struct *task, bool in_syscall,
 					  u64 ns)
 {

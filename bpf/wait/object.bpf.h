@@ -60,7 +60,7 @@ extern int ring_emit(struct rec_switch *record);
  */
 extern int futex_emit(struct rec_switch *record);
 
-/* The mark of the name of a file without an inode of its own. */
+/* The mark that the name of a file without an inode of its own has. */
 static __always_inline u64 anonymous_mark(const struct object_key *key)
 {
 	return mix(key->inode, key->device);

@@ -12,6 +12,7 @@ warning, which no recording here may have.
 import bisect
 import re
 import struct
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -28,6 +29,14 @@ KERNEL = 1 << 63
 WAITS = {(READ, 8): {"eventfd_read"}, (READ, 9): {"pipe_read", "anon_pipe_read"},
          (READ, 10): {"unix_stream_read_generic"}, (POLL, -1): {"do_sys_poll"},
          (EPOLL_WAIT, -1): {"ep_poll", "do_epoll_wait"}}
+# Each thread sleeps once, and so does the one that waits for it.
+THREADS = """
+import sys, threading, time
+for _ in range(int(sys.argv[1])):
+    thread = threading.Thread(target=time.sleep, args=(0.0001,))
+    thread.start()
+    thread.join()
+"""
 FIELDS = struct.Struct("<Hh24xQQQQQ")  # prev_state, syscall, kstack, ustack, arguments
 HEAD = struct.Struct("<QIHH")  # id, tgid, count, result
 
@@ -162,6 +171,21 @@ def test_new_processes(context):
     # While each thread had memos of its own, a fifth was known again.
     check_few_walks(known, stacks, 0.7)
     expect_failure(check_few_walks, stacks // 4, stacks, 0.7)
+
+
+def test_new_threads(context):
+    """A thread has the stack of one that has ended, and waits in the same functions, each once."""
+    threads = ROUNDS // 100
+    done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "dwarf", "-o",
+                            context.path("capture"), "--", sys.executable, "-c", THREADS, threads)
+    known, _ = memo_hits(done.stderr)
+    walked = re.search(r"user stacks that were walked: ([^;]*);", done.stderr)[1]
+    stacks = known + sum(map(int, re.findall(r"\d+", walked)))
+    print(f"# {known} of {stacks} user stacks of {threads} threads were not walked", flush=True)
+    check(stacks > 4 * threads, f"only {stacks} user stacks")
+    # While each thread had memos of its own, two of five were known again.
+    check_few_walks(known, stacks, 0.35)
+    expect_failure(check_few_walks, stacks // 2, stacks, 0.35)
 
 
 def test_kernel_stacks(context):
