@@ -254,7 +254,9 @@ def test_lost_exec(context):
     needs_command("taskset")
     library = make_library(context.folder, "lost", context.random.randrange(100, 3000, 16))
     reported, gate, output = context.path("announced"), context.path("gate"), context.path("p.json.gz")
-    script = '"$0" 8000 0 0 "$1" "$2"; exec "$0" 1 0 2500 "$1" "$2"'
+    # The mappings fill one ring of that CPU, births and ends of processes the other one.
+    script = ('"$0" 8000 0 0 "$1" "$2"; i=0; while [ $i -lt 1500 ]; do (:); i=$((i + 1)); done; '
+              'exec "$0" 1 0 2500 "$1" "$2"')
     process = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "--", "taskset", "-c",
                              "0", "sh", "-c", script, WORKLOADS / "unwind-flood", gate, library],
                             cwd=context.folder, env={**os.environ, "WALLPROF_ANNOUNCE": str(reported)})
