@@ -8,6 +8,7 @@
 #include "load_counters.h"
 #include "record_info.h"
 #include "recording_cost.h"
+#include "tick_weights.h"
 #include "tracks.h"
 #include "wait_fields.h"
 
@@ -337,36 +338,59 @@ static uint64_t ticks_a_sample(const Timeline *timeline, uint64_t budget)
 	return ticks / budget + 1;
 }
 
-static void write_samples(Chrome *chrome)
+/* The samples of all threads while they are written. */
+typedef struct Samples {
+	Chrome *chrome;
+	uint64_t weight_ns; /* of the ticks since the last sample of the thread */
+	uint64_t ticks;	    /* their number */
+} Samples;
+
+static void write_sample(Samples *samples, const Thread *thread, const Tick *tick)
 {
+	Chrome *chrome = samples->chrome;
 	const Timeline *timeline = chrome->timeline;
+	StackRef ref = tick_stack(timeline, thread, tick);
 	Json *json = &chrome->json;
 
-	json_key_array(json, "samples");
-	for (size_t i = 0; i < timeline->threads.count; i++) {
-		const Thread *thread = &timeline->threads.items[i];
+	if (recording_cost_struck(timeline, tick))
+		ref = (StackRef){.user_stack = STACK_NONE,
+				 .kernel_stack = STACK_NONE,
+				 .leaf = LEAF_RECORDING};
+	json_begin_object(json);
+	json_key_string(json, "name", SAMPLE_NAME);
+	json_key_u64(json, "tid", chrome->tids[thread - timeline->threads.items]);
+	chrome_key_time(chrome, tick->ns);
+	json_key_u64(json, "weight", MAX(samples->weight_ns / NSEC_PER_USEC, 1));
+	json_key_u64(json, "sf", stack_table_stack(chrome->tables, &ref));
+	json_end_object(json);
+}
 
-		if (chrome->hidden >> STATE_RUNNING & 1)
-			break;
-		for (size_t j = 0; j < thread->ticks.count; j += chrome->ticks_a_sample) {
-			const Tick *tick = &thread->ticks.items[j];
-			StackRef ref = tick_stack(timeline, thread, tick);
+/* A sample's weight is running time: ticks may have been more frequent at first than later. */
+static void add_tick(void *user, const Thread *thread, size_t i, const Tick *tick,
+		     uint64_t weight_ns)
+{
+	Samples *samples = user;
 
-			if (recording_cost_struck(timeline, tick))
-				ref = (StackRef){.user_stack = STACK_NONE,
-						 .kernel_stack = STACK_NONE,
-						 .leaf = LEAF_RECORDING};
-			json_begin_object(json);
-			json_key_string(json, "name", SAMPLE_NAME);
-			json_key_u64(json, "tid", chrome->tids[i]);
-			chrome_key_time(chrome, tick->ns);
-			json_key_u64(json, "weight",
-				     MIN(chrome->ticks_a_sample, thread->ticks.count - j));
-			json_key_u64(json, "sf", stack_table_stack(chrome->tables, &ref));
-			json_end_object(json);
-		}
-	}
-	json_end_array(json);
+	(void)i;
+	if (!tick)
+		return;
+	samples->weight_ns += weight_ns;
+	samples->ticks++;
+	if (samples->ticks < samples->chrome->ticks_a_sample &&
+	    tick + 1 < thread->ticks.items + thread->ticks.count)
+		return;
+	write_sample(samples, thread, tick);
+	samples->weight_ns = samples->ticks = 0;
+}
+
+static void write_samples(Chrome *chrome)
+{
+	Samples samples = {.chrome = chrome};
+
+	json_key_array(&chrome->json, "samples");
+	if (!(chrome->hidden >> STATE_RUNNING & 1))
+		tick_weights_visit(chrome->timeline, add_tick, &samples);
+	json_end_array(&chrome->json);
 }
 
 /*

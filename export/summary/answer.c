@@ -98,7 +98,7 @@ static void add_object(Portion *part, const Timeline *timeline, uint32_t object,
 static void add_running(Portion *part, const Timeline *timeline, const Thread *track, size_t i,
 			size_t first_tick, size_t end_tick)
 {
-	uint64_t ns = interval_end(track, i) - track->intervals.items[i].start_ns;
+	uint64_t start_ns = track->intervals.items[i].start_ns, from_ns = start_ns;
 	const Thread *owner = interval_owner(timeline, track, i);
 	StackRef switch_out = {
 		.ns = interval_end(track, i),
@@ -107,13 +107,17 @@ static void add_running(Portion *part, const Timeline *timeline, const Thread *t
 		.kernel_stack = STACK_NONE,
 	};
 
+	/* The rate of ticks may change meanwhile, so each has the time since the one before. */
 	for (size_t t = first_tick; t < end_tick; t++) {
-		StackRef ref = tick_stack(timeline, track, &track->ticks.items[t]);
+		const Tick *tick = &track->ticks.items[t];
+		StackRef ref = tick_stack(timeline, track, tick);
+		uint64_t until_ns = t + 1 < end_tick ? MAX(tick->ns, from_ns) : switch_out.ns;
 
-		add_evidence(part, &ref, /* is_tick= */ true, MAX(ns / (end_tick - first_tick), 1));
+		add_evidence(part, &ref, /* is_tick= */ true, MAX(until_ns - from_ns, 1));
+		from_ns = until_ns;
 	}
 	if (first_tick == end_tick && switch_out.user_stack != STACK_NONE)
-		add_evidence(part, &switch_out, /* is_tick= */ false, ns);
+		add_evidence(part, &switch_out, /* is_tick= */ false, switch_out.ns - start_ns);
 }
 
 /*

@@ -185,6 +185,37 @@ static void count_stack(Hints *hints, uint32_t thread, uint32_t stack, uint64_t 
 
 /* ---- all stacks ------------------------------------------------------------------ */
 
+/*
+ * A tick stands for the track's running time since the one before, the last one also for the rest:
+ * ticks may have been more frequent at first than later.
+ */
+static void count_ticks(Hints *hints, uint32_t index, uint64_t all_running_ns)
+{
+	const Thread *track = timeline_track(hints->timeline, index);
+	bool is_path = index == hints->timeline->threads.count;
+	uint64_t running_ns = 0, counted_ns = 0;
+	size_t t = 0;
+
+	for (size_t i = 0; i < track->intervals.count; i++) {
+		uint64_t start_ns = track->intervals.items[i].start_ns;
+		uint64_t end_ns = interval_end(track, i);
+
+		if (track->intervals.items[i].state != STATE_RUNNING)
+			continue;
+		for (; t < track->ticks.count && track->ticks.items[t].ns < end_ns; t++) {
+			const Tick *tick = &track->ticks.items[t];
+			uint64_t until_ns = running_ns + tick->ns - MIN(start_ns, tick->ns);
+
+			if (t + 1 == track->ticks.count)
+				until_ns = all_running_ns;
+			count_stack(hints, is_path ? tick->owner : index, tick->user_stack,
+				    tick->ns, until_ns - counted_ns);
+			counted_ns = until_ns;
+		}
+		running_ns += end_ns - start_ns;
+	}
+}
+
 /* The index is one of timeline_track(). */
 static void count_track(Hints *hints, uint32_t index)
 {
@@ -205,12 +236,7 @@ static void count_track(Hints *hints, uint32_t index)
 			    ns);
 	}
 	hints->total_ns += running_ns;
-	for (size_t i = 0; i < track->ticks.count; i++) {
-		const Tick *tick = &track->ticks.items[i];
-
-		count_stack(hints, is_path ? tick->owner : index, tick->user_stack, tick->ns,
-			    (double)running_ns / track->ticks.count);
-	}
+	count_ticks(hints, index, running_ns);
 }
 
 static void count_all(Hints *hints)

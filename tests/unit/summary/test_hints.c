@@ -7,6 +7,17 @@
 #define PYTHON	 0x560000000000
 #define JIT_CODE 0x700000000000
 
+/*
+ * Sets when the thread ends, and its ticks: each is at the end of a tenth of its time, the last one
+ * just before it.
+ */
+static void end_at(Thread *thread, uint64_t end_ns)
+{
+	thread->end_ns = end_ns;
+	for (size_t i = 0; i < thread->ticks.count; i++)
+		thread->ticks.items[i].ns = end_ns / 10 * (i + 1) - (i == 9);
+}
+
 /* A process whose ticks have the first stack, and after `first` of ten the second. */
 static void run_with_ticks(Fixture *fixture, char *program, uint32_t stack, size_t first,
 			   uint32_t other)
@@ -18,7 +29,7 @@ static void run_with_ticks(Fixture *fixture, char *program, uint32_t stack, size
 	timeline->command_thread = THREAD_NONE;
 	*vec_push(&timeline->processes) =
 		(Process){.ns_tgid = PROCESS, .name = program, .path = program};
-	*thread = (Thread){.end_ns = 1000 * MS};
+	*thread = (Thread){};
 	*vec_push(&thread->intervals) = (Interval){
 		.user_stack = STACK_NONE,
 		.kernel_stack = STACK_NONE,
@@ -26,11 +37,11 @@ static void run_with_ticks(Fixture *fixture, char *program, uint32_t stack, size
 	};
 	for (size_t i = 0; i < 10; i++)
 		*vec_push(&thread->ticks) = (Tick){
-			.ns = 100 * MS * i + 20, /* the mappings are there */
 			.user_stack = i < first ? stack : other,
 			.kernel_stack = STACK_NONE,
 			.user_mode = true,
 		};
+	end_at(thread, 1000 * MS);
 }
 
 static void forget(Fixture *fixture)
@@ -196,6 +207,24 @@ static void test_share(void **state)
 	}
 }
 
+/* Ticks are more frequent at first: those of the first 200 ms are a fifth of the time. */
+static void test_rate_changes(void **state)
+{
+	Fixture *fixture = *state;
+	char program[] = "x";
+	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, unnamed, 1);
+	uint32_t other = add_stack(fixture, STACK_USER, STACK_COMPLETE, named, 1);
+	Thread *thread;
+
+	name_function(fixture, 1, 0x2000, "work");
+	run_with_ticks(fixture, program, stack, 8, other);
+	thread = &fixture->timeline.threads.items[0];
+	for (size_t i = 0; i < 8; i++)
+		thread->ticks.items[i].ns = 25 * MS * (i + 1);
+	expect_hint(fixture, "hint: 20 % of");
+	forget(fixture);
+}
+
 /* A short run has few samples, which say nothing. */
 static void test_short_run(void **state)
 {
@@ -204,9 +233,9 @@ static void test_short_run(void **state)
 	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, unnamed, 1);
 
 	run_with_ticks(fixture, program, stack, 10, stack);
-	fixture->timeline.threads.items[0].end_ns = HINT_NS - 1;
+	end_at(&fixture->timeline.threads.items[0], HINT_NS - 10);
 	assert_string_equal(hints_of(fixture, &usual), "");
-	fixture->timeline.threads.items[0].end_ns = HINT_NS;
+	end_at(&fixture->timeline.threads.items[0], HINT_NS);
 	expect_hint(fixture, "libfoo.so.1; build it without -s");
 	forget(fixture);
 }
@@ -235,8 +264,8 @@ int main(void)
 		WITH_FIXTURE(test_python),	 WITH_FIXTURE(test_old_python),
 		WITH_FIXTURE(test_named_python), WITH_FIXTURE(test_node),
 		WITH_FIXTURE(test_java),	 WITH_FIXTURE(test_other_jit),
-		WITH_FIXTURE(test_share),	 WITH_FIXTURE(test_short_run),
-		WITH_FIXTURE(test_size),
+		WITH_FIXTURE(test_share),	 WITH_FIXTURE(test_rate_changes),
+		WITH_FIXTURE(test_short_run),	 WITH_FIXTURE(test_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
