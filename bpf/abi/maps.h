@@ -291,6 +291,8 @@ struct cpu_account {
 	u32 phase_reserved;
 	u64 phases[COST_PROGRAMS][COST_PHASES][2]; /* runs and nanoseconds */
 	u64 cost_ns, ran_ns; /* all cost so far, and the time that targets ran; budget.bpf.h */
+	u64 ticks;	     /* how often the sampling tick interrupted the CPU */
+	u64 ticks_ns;	     /* the time of on_tick where these hit a target */
 } __attribute__((aligned(MAP_PAGE)));
 
 /*

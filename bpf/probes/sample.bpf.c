@@ -29,6 +29,9 @@ int on_tick(struct tick_context *ctx)
 	bool user_mode, wants_kernel;
 	struct stack_slot *slot;
 
+	/* The interrupt takes its time whatever it hits. */
+	if (account)
+		account->ticks++;
 	if (!is_target(task))
 		return 0;
 	if (account)
@@ -54,7 +57,7 @@ int on_tick(struct tick_context *ctx)
 	}
 	emit(RING_BULK, &record.h, sizeof(record));
 	cost_phases_end(COST_RING);
-	cost_add(ns);
+	cost_of_tick(account, ns);
 	return 0;
 }
 

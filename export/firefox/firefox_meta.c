@@ -4,6 +4,7 @@
 #include "labels.h"
 #include "record_info.h"
 #include "stack_stats.h"
+#include "tick_rates.h"
 
 #define FORMAT_VERSION	65
 #define TITLE_MAX	80
@@ -146,6 +147,11 @@ static void write_settings(Json *json, const Timeline *timeline)
 	} labels[] = {
 		{"hooks", "hooks used"},
 		{"cost", "cost of recording"},
+		{"frequency", "sampling ticks per second (at first)"},
+		{"frequency_changes", "sampling ticks per second later (CLOCK_MONOTONIC in ns:Hz)"},
+		{"frequency_share", "share of a CPU that sampling ticks may take"},
+		{"tick_interrupt_ns", "a sampling tick's interrupt (ns)"},
+		{"ticks", "sampling ticks on all CPUs"},
 		{"version", "recorded by wallprof"},
 	};
 
@@ -283,11 +289,10 @@ static void write_screen(Json *json, const Tracks *tracks)
 
 static void write_times(Json *json, const Timeline *timeline)
 {
-	uint64_t frequency;
-	bool known = timeline_meta_number(timeline, "frequency", &frequency) && frequency > 0 &&
-		     frequency <= NSEC_PER_SEC;
+	TickRates rates = tick_rates_of(timeline);
+	uint64_t frequency = tick_rates_highest(&rates, timeline);
 
-	json_key_ms(json, "interval", known ? NSEC_PER_SEC / frequency : INTERVAL_NS);
+	json_key_ms(json, "interval", frequency ? NSEC_PER_SEC / frequency : INTERVAL_NS);
 	json_key_ms(json, "startTime", timeline->realtime_start_ns);
 	json_key_u64(json, "startTimeAsClockMonotonicNanosecondsSinceBoot", timeline->start_ns);
 	json_key_u64(json, "profilingStartTime", 0);

@@ -9,6 +9,7 @@
 #include "report_sections.h"
 #include "report_select.h"
 #include "stack_stats.h"
+#include "tick_rates.h"
 #include <errno.h>
 #include <time.h>
 
@@ -136,6 +137,40 @@ static void write_cost(Json *json, const Timeline *timeline)
 	json_key_object(json, "recording");
 	json_key_u64(json, "ns", recording_cost_sum(timeline).recording_ns);
 	json_key_u64(json, "outside_ns", timeline->cost_outside_ns);
+	json_end_object(json);
+}
+
+/* The rates of the window; those before it do not count. */
+static void write_tick_rates(Json *json, const Timeline *timeline, const TickRates *rates)
+{
+	json_key_array(json, "rates");
+	for (size_t i = 0; i < rates->count; i++) {
+		uint64_t from_ns = MAX(rates->list[i].from_ns, timeline->start_ns);
+		uint64_t until_ns = i + 1 < rates->count ? rates->list[i + 1].from_ns : UINT64_MAX;
+
+		if (until_ns <= timeline->start_ns || from_ns >= timeline->end_ns)
+			continue;
+		json_begin_object(json);
+		json_key_u64(json, "from_ns", from_ns - timeline->start_ns);
+		json_key_u64(json, "hz", rates->list[i].hz);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static void write_ticks(Json *json, const Timeline *timeline)
+{
+	TickRates rates = tick_rates_of(timeline);
+	bool known = rates.interrupt_ns > 0;
+
+	json_key_object(json, "ticks");
+	write_tick_rates(json, timeline, &rates);
+	key_or_null(json, "share_ppm", rates.share > 0, rates.share * 1e6 + 0.5);
+	key_or_null(json, "interrupt_ns", known, rates.interrupt_ns);
+	key_or_null(json, "interrupts_ns", known, tick_rates_interrupts_ns(&rates, timeline));
+	key_or_null(json, "all", rates.ticks > 0, rates.ticks);
+	key_or_null(json, "all_interrupts_ns", known && rates.ticks > 0,
+		    rates.ticks * rates.interrupt_ns);
 	json_end_object(json);
 }
 
@@ -312,6 +347,7 @@ static void write_sections(Json *json, const Timeline *timeline, Frames *frames,
 	json_end_array(json);
 	report_cpus(json, timeline);
 	write_cost(json, timeline);
+	write_ticks(json, timeline);
 	report_left_out(json, timeline);
 	write_totals(json, timeline);
 	write_losses(json, timeline);

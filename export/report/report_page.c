@@ -109,7 +109,7 @@ typedef struct Section {
 	/* The time that it is about, if that decides whether it is on the page. */
 	uint64_t (*time)(const Timeline *timeline);
 	/* The members of the JSON that have the same content. */
-	const char *members[7];
+	const char *members[8];
 } Section;
 
 /* In the order in which they are printed. */
@@ -153,7 +153,7 @@ static const Section sections[] = {
 	 0,
 	 0,
 	 NULL,
-	 {"totals", "losses", "recording", "budget", "stacks", "notes", "contradictions"}},
+	 {"totals", "losses", "recording", "ticks", "budget", "stacks", "notes", "contradictions"}},
 };
 
 const char *report_section_name(size_t i)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recording_cost.h"
 #include "text.h"
+#include "tick_rates.h"
 #include "tick_weights.h"
 #include <string.h>
-
-/* From this share of the running time on there is a warning. */
-#define WARNING_SHARE 0.05
 
 /* ---- classes of ticks ------------------------------------------------------------ */
 
@@ -155,7 +153,8 @@ void recording_cost_find(Timeline *timeline, Frames *frames)
 
 RecordingSum recording_cost_sum(const Timeline *timeline)
 {
-	RecordingSum sum = {};
+	TickRates rates = tick_rates_of(timeline);
+	RecordingSum sum = {.interrupts_ns = tick_rates_interrupts_ns(&rates, timeline)};
 
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];
@@ -169,12 +168,13 @@ RecordingSum recording_cost_sum(const Timeline *timeline)
 char *recording_cost_text(const Timeline *timeline)
 {
 	RecordingSum sum = recording_cost_sum(timeline);
-	double share;
+	uint64_t all_ns = sum.recording_ns + sum.interrupts_ns;
+	_cleanup_free_ char *interrupts = NULL;
 
 	if (!timeline->cost_known || sum.running_ns == 0)
 		return NULL;
-	share = (double)sum.recording_ns / sum.running_ns;
-	return xasprintf("recording cost: %s, %.1f %% of running time%s",
-			 DURATION(sum.recording_ns), 100 * share,
-			 share < WARNING_SHARE ? "" : "; it is shown as " RECORDING_FUNCTION);
+	interrupts = sum.interrupts_ns ? xasprintf(" (%s: interrupts)", DURATION(sum.interrupts_ns))
+				       : xstrdup("");
+	return xasprintf("recording cost: %s, %.1f %% of running time%s", DURATION(all_ns),
+			 100.0 * all_ns / sum.running_ns, interrupts);
 }

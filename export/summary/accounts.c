@@ -4,6 +4,7 @@
 #include "record_info.h"
 #include "recording_cost.h"
 #include "text.h"
+#include "tick_rates.h"
 #include "tick_weights.h"
 #include <inttypes.h>
 
@@ -135,6 +136,33 @@ char *accounts_disagreement(const Timeline *timeline, const Accounts *accounts)
 			 DURATION(theirs), DURATION(ours));
 }
 
+/* Prints how many CPU samples there were a second, and what their interrupts took. */
+static void print_samples(FILE *file, const Timeline *timeline)
+{
+	TickRates rates = tick_rates_of(timeline);
+	uint64_t from_ns = timeline->start_ns;
+
+	if (rates.count == 0)
+		return;
+	fprintf(file, "CPU samples: %" PRIu64 " a second", rates.list[0].hz);
+	for (size_t i = 1; i < rates.count; i++) {
+		fprintf(file, " for %s, then %" PRIu64,
+			DURATION(rates.list[i].from_ns - MIN(rates.list[i].from_ns, from_ns)),
+			rates.list[i].hz);
+		from_ns = rates.list[i].from_ns;
+	}
+	if (rates.count > 1 && rates.share > 0)
+		fprintf(file, " (%g %% of a CPU at most)", 100 * rates.share);
+	if (rates.interrupt_ns == 0)
+		fprintf(file, "; what their interrupts cost is not known");
+	else
+		fprintf(file, "; an interrupt takes %s", DURATION(rates.interrupt_ns));
+	if (rates.interrupt_ns > 0 && rates.ticks > 0)
+		fprintf(file, ", all %" PRIu64 " of the recording took %s", rates.ticks,
+			DURATION(rates.ticks * rates.interrupt_ns));
+	fputc('\n', file);
+}
+
 void accounts_print_costs(FILE *file, const Timeline *timeline)
 {
 	_cleanup_free_ char *recording = recording_cost_text(timeline);
@@ -142,7 +170,9 @@ void accounts_print_costs(FILE *file, const Timeline *timeline)
 	uint64_t steal_ns = accounts_steal_ns(timeline, &share);
 
 	if (recording)
-		fprintf(file, "%s\n", recording);
+		fprintf(file, "%s; [recording] has %s\n", recording,
+			DURATION(recording_cost_sum(timeline).recording_ns));
+	print_samples(file, timeline);
 	if (steal_ns)
 		fprintf(file, "steal time: %s (%.1f %% of CPU time), included in \"running\"\n",
 			DURATION(steal_ns), 100 * share);

@@ -144,11 +144,14 @@ char *left_out_cost_warning(const Timeline *timeline)
 	RecordingSum sum = recording_cost_sum(timeline);
 	double budget = budget_of(timeline), limit = budget > 0 ? EXCESS * budget : WARNING_SHARE;
 	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
+	uint64_t all_ns = sum.recording_ns + sum.interrupts_ns;
 	_cleanup_free_ char *cost = recording_cost_text(timeline);
 
-	if (!cost || sum.recording_ns <= limit * sum.running_ns ||
-	    sum.recording_ns <= SMALL_COST * window_ns)
+	if (!cost || all_ns <= limit * sum.running_ns || all_ns <= SMALL_COST * window_ns)
 		return NULL;
+	if (budget > 0 && sum.recording_ns <= limit * sum.running_ns)
+		return xasprintf("%s; with the interrupts of ticks it exceeds --budget %g%%", cost,
+				 100 * budget);
 	if (budget > 0)
 		return xasprintf("%s; what each switch costs without stacks exceeds --budget %g%%",
 				 cost, 100 * budget);

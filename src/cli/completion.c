@@ -15,6 +15,7 @@ static const struct {
 } option_values[] = {
 	{"output", ":files"},
 	{"format", "firefox chrome"},
+	{"frequency", "auto"},
 	{"pid", ":pids"},
 	{"tid", ":tids"},
 	{"cgroup", ":folders /sys/fs/cgroup"},

@@ -4,6 +4,7 @@
 #include "report.h"
 #include "suggestion.h"
 #include "table_memory.h"
+#include "tick_rate.h"
 #include "timeline.h"
 #include "util.h"
 #include <errno.h>
@@ -42,10 +43,12 @@ static int set_format(const char *text, Options *options)
 
 static int set_frequency(const char *text, Options *options)
 {
-	uint64_t frequency;
+	uint64_t frequency = TICK_RATE_FIRST;
 
-	if (parse_u64(text, &frequency) || frequency < 1 || frequency > 100000)
-		return bad("frequency", text, "expected 1 to 100000 samples a second");
+	options->record.adapt_frequency = !strcmp(text, "auto");
+	if (!options->record.adapt_frequency &&
+	    (parse_u64(text, &frequency) || frequency < 1 || frequency > 100000))
+		return bad("frequency", text, "expected auto or 1 to 100000 samples a second");
 	options->record.frequency = frequency;
 	return 0;
 }
@@ -528,8 +531,8 @@ const OptionInfo option_table[] = {
 	 set_output, 0},
 	{"format", 0, "F", EXPORTING, "firefox or chrome (default: by the name of the file)",
 	 set_format, 0},
-	{"frequency", 'F', "HZ", RECORDING, "CPU samples per second (default 999)", set_frequency,
-	 0},
+	{"frequency", 'F', "HZ", RECORDING, "CPU samples per second (default auto: 999 at first)",
+	 set_frequency, 0},
 	{"pid", 'p', "PID[,PID…]", RECORDING, "record these processes and their descendants",
 	 set_pids, 0},
 	{"tid", 't', "TID[,TID…]", RECORDING, "record only these threads", set_tids, 0},

@@ -4,6 +4,7 @@
 #include "option_table.h"
 #include "suggestion.h"
 #include "table_memory.h"
+#include "tick_rate.h"
 #include "util.h"
 #include <ctype.h>
 #include <errno.h>
@@ -11,10 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_PROFILE	  "wallprof.json.gz"
-#define DEFAULT_TRACE	  "wallprof.trace.json.gz"
-#define DEFAULT_CAPTURE	  "wallprof.capture"
-#define DEFAULT_FREQUENCY 999
+#define DEFAULT_PROFILE "wallprof.json.gz"
+#define DEFAULT_TRACE	"wallprof.trace.json.gz"
+#define DEFAULT_CAPTURE "wallprof.capture"
 
 #define ENVIRONMENT	"WALLPROF_OPTIONS"
 #define OPTION_FIRST	256 /* what getopt_long() returns for option_table[0] */
@@ -639,7 +639,8 @@ int options_parse(int argc, char **argv, Options *ret_options)
 
 	*options = (Options){
 		.verb = VERB_PROFILE,
-		.record = {.frequency = DEFAULT_FREQUENCY,
+		.record = {.frequency = TICK_RATE_FIRST,
+			   .adapt_frequency = true,
 			   .kernel_stacks = KERNEL_STACKS_BLOCKED,
 			   .best_fault_source = true,
 			   .fault_threshold_ns = FAULT_THRESHOLD_NONE,

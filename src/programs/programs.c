@@ -431,6 +431,30 @@ int programs_start_ticks(Programs *programs, unsigned int frequency)
 	return error;
 }
 
+int programs_set_tick_rate(Programs *programs, unsigned int frequency)
+{
+	return sample_timer_set_period(programs->ticks, programs_tick(frequency).period);
+}
+
+bool programs_ticks_run(const Programs *programs)
+{
+	return programs->ticks && sample_timer_is_running(programs->ticks);
+}
+
+TickCounts programs_tick_counts(const Programs *programs)
+{
+	TickCounts counts = {};
+
+	for (size_t cpu = 0; cpu < programs->cpu_count; cpu++) {
+		const struct cpu_account *account = &programs->accounts[cpu];
+
+		counts.ticks += account->ticks;
+		counts.samples += account->sent[REC_SAMPLE];
+		counts.samples_ns += account->ticks_ns;
+	}
+	return counts;
+}
+
 void programs_review_ticks(Programs *programs)
 {
 	if (programs->ticks)

@@ -69,6 +69,19 @@ int programs_mark_scope_targets(Programs *programs);
 
 /* Starts the sampling timers (sample_timer.h). Returns 0 or a negative errno, logged. */
 int programs_start_ticks(Programs *programs, unsigned int frequency);
+/* Changes the rate of started ticks. Returns 0 or a negative errno; then it is unchanged. */
+int programs_set_tick_rate(Programs *programs, unsigned int frequency);
+/* Returns whether the timer of any CPU is enabled. */
+bool programs_ticks_run(const Programs *programs);
+
+/* The sampling ticks of all CPUs so far. */
+typedef struct TickCounts {
+	uint64_t ticks;	     /* interrupts */
+	uint64_t samples;    /* those that hit a target, including those whose records were lost */
+	uint64_t samples_ns; /* the time of the program in these */
+} TickCounts;
+
+TickCounts programs_tick_counts(const Programs *programs);
 /* Is called often: enables and disables the timers, which run only where targets run. */
 void programs_review_ticks(Programs *programs);
 /* Enables all timers, because a task that became a target at since_ns may be running. */

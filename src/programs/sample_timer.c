@@ -24,10 +24,12 @@ typedef struct Timer {
 /* A time without ticks although a target was running. */
 typedef struct Gap {
 	uint64_t from_ns, to_ns;
+	uint64_t period; /* of the ticks that are missing */
 } Gap;
 
 struct SampleTimer {
 	VEC(Timer) timers;
+	uint64_t period;
 	VEC(Gap) gaps;		   /* sorted by their ends */
 	SampleTimerCounts earlier; /* older gaps, no longer in the list: */
 	uint64_t earlier_ns;	   /* end of the last of them */
@@ -39,6 +41,7 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 {
 	SampleTimer *ticks = xcalloc(1, sizeof(*ticks));
 
+	ticks->period = event->period;
 	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
 		Timer timer = {.account = &accounts[cpu],
 			       .idle_timeout_ns =
@@ -61,6 +64,44 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 	}
 	*ret_ticks = ticks;
 	return 0;
+}
+
+/*
+ * The kernel takes the new period at once, also if the timer is disabled. On a CPU that is offline
+ * it changes nothing and reports no error.
+ */
+static int set_periods(SampleTimer *ticks, size_t count, uint64_t period, size_t *ret_changed)
+{
+	for (*ret_changed = 0; *ret_changed < count; ++*ret_changed)
+		if (ioctl(ticks->timers.items[*ret_changed].fd, PERF_EVENT_IOC_PERIOD, &period))
+			return -errno;
+	return 0;
+}
+
+int sample_timer_set_period(SampleTimer *ticks, uint64_t period)
+{
+	size_t changed, restored;
+	int error = set_periods(ticks, ticks->timers.count, period, &changed);
+
+	if (error) {
+		set_periods(ticks, changed, ticks->period, &restored);
+		return error;
+	}
+	ticks->period = period;
+	for (size_t i = 0; i < ticks->timers.count; i++) {
+		Timer *timer = &ticks->timers.items[i];
+
+		timer->idle_timeout_ns = MAX(timer->idle_timeout_ns, IDLE_PERIODS_MIN * period);
+	}
+	return 0;
+}
+
+bool sample_timer_is_running(const SampleTimer *ticks)
+{
+	for (size_t i = 0; i < ticks->timers.count; i++)
+		if (!ticks->timers.items[i].disabled)
+			return true;
+	return false;
 }
 
 static void enable(Timer *timer)
@@ -99,14 +140,22 @@ static uint64_t target_arrival_ns(const Timer *timer)
 	return switch_ns == TICKS_PAUSED ? seen_ns : switch_ns;
 }
 
+/* Counts the part of a gap after since_ns. */
+static void count_gap(SampleTimerCounts *counts, const Gap *gap, uint64_t since_ns)
+{
+	uint64_t missed_ns = gap->to_ns - MAX(gap->from_ns, since_ns);
+
+	counts->begun++;
+	counts->missed_ns += missed_ns;
+	counts->missed += (double)missed_ns / gap->period;
+}
+
 static void drop_old_gaps(SampleTimer *ticks)
 {
 	size_t half = ticks->gaps.count / 2;
 
 	for (size_t i = 0; i < half; i++)
-		ticks->earlier.missed_ns +=
-			ticks->gaps.items[i].to_ns - ticks->gaps.items[i].from_ns;
-	ticks->earlier.begun += half;
+		count_gap(&ticks->earlier, &ticks->gaps.items[i], 0);
 	ticks->earlier_ns = ticks->gaps.items[half - 1].to_ns;
 	ticks->gaps.count -= half;
 	memmove(ticks->gaps.items, ticks->gaps.items + half, ticks->gaps.count * sizeof(Gap));
@@ -116,7 +165,7 @@ static void add_gap(SampleTimer *ticks, uint64_t from_ns, uint64_t to_ns)
 {
 	if (ticks->gaps.count == GAPS_MAX)
 		drop_old_gaps(ticks);
-	*vec_push(&ticks->gaps) = (Gap){MIN(from_ns, to_ns), to_ns};
+	*vec_push(&ticks->gaps) = (Gap){MIN(from_ns, to_ns), to_ns, ticks->period};
 }
 
 /* A target that was away this long may be again, so the timer then waits twice that time. */
@@ -164,14 +213,9 @@ SampleTimerCounts sample_timer_counts(const SampleTimer *ticks, uint64_t since_n
 	SampleTimerCounts counts =
 		ticks->earlier_ns > since_ns ? ticks->earlier : (SampleTimerCounts){};
 
-	for (size_t i = 0; i < ticks->gaps.count; i++) {
-		Gap gap = ticks->gaps.items[i];
-
-		if (gap.to_ns <= since_ns)
-			continue;
-		counts.begun++;
-		counts.missed_ns += gap.to_ns - MAX(gap.from_ns, since_ns);
-	}
+	for (size_t i = 0; i < ticks->gaps.count; i++)
+		if (ticks->gaps.items[i].to_ns > since_ns)
+			count_gap(&counts, &ticks->gaps.items[i], since_ns);
 	return counts;
 }
 

@@ -32,6 +32,15 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
  */
 void sample_timer_review(SampleTimer *ticks);
 
+/*
+ * Changes the period of all timers, in ns, from now on. Returns 0 or a negative errno; then the
+ * period is unchanged.
+ */
+int sample_timer_set_period(SampleTimer *ticks, uint64_t period);
+
+/* Returns whether the timer of any CPU is enabled. */
+bool sample_timer_is_running(const SampleTimer *ticks);
+
 /* Enables all timers: a task that became a target at since_ns may be running. */
 void sample_timer_enable_all(SampleTimer *ticks, uint64_t since_ns);
 
@@ -39,6 +48,7 @@ void sample_timer_enable_all(SampleTimer *ticks, uint64_t since_ns);
 typedef struct SampleTimerCounts {
 	uint64_t begun;	    /* how often a timer was enabled again for a target */
 	uint64_t missed_ns; /* sum of the times from a target's arrival until then */
+	double missed;	    /* the ticks that these times would have had */
 } SampleTimerCounts;
 
 /* Returns the counts since since_ns. Very old gaps are counted as a whole. */

@@ -169,6 +169,8 @@ int metadata_write(const MetadataInput *input, RecordSink sink, void *user)
 		put(&meta, "args", "at exec and attach");
 	put(&meta, "own-code", "%s", input->own_code);
 	put(&meta, "frequency", "%u", options->frequency);
+	if (options->adapt_frequency)
+		put(&meta, "frequency_share", "%g", input->ticks_share);
 	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);
 	put(&meta, "stacks", "%s", user_stacks[options->user_stacks]);
 	put(&meta, "fault_source", "%s", fault_sources[input->faults.source]);

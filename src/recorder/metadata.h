@@ -19,6 +19,7 @@ typedef struct MetadataInput {
 	const char *waking_context; /* programs_waking_context() */
 	const char *own_code;	    /* programs_own_code() */
 	FaultOptions faults;
+	double ticks_share; /* recording_ticks_share() */
 	RingLayout rings;
 } MetadataInput;
 

@@ -18,12 +18,13 @@ typedef struct RecordOptions {
 	pid_t *tids; /* without the other threads of their processes */
 	size_t tid_count;
 	bool whole_system;
-	bool kernel_threads;  /* in addition to the other targets */
-	const char *cgroup;   /* NULL = none */
-	uint64_t duration_ns; /* 0 = until the command ends or a signal */
-	uint64_t flight_ns;   /* the length of what is kept; 0 = everything */
-	uint64_t delay_ns;    /* before the window begins; DELAY_SIGNAL: until SIGUSR1 */
-	unsigned int frequency;
+	bool kernel_threads;	/* in addition to the other targets */
+	const char *cgroup;	/* NULL = none */
+	uint64_t duration_ns;	/* 0 = until the command ends or a signal */
+	uint64_t flight_ns;	/* the length of what is kept; 0 = everything */
+	uint64_t delay_ns;	/* before the window begins; DELAY_SIGNAL: until SIGUSR1 */
+	unsigned int frequency; /* sampling ticks a second; with adapt_frequency at first */
+	bool adapt_frequency;	/* later as many as cost little: tick_rate.h */
 	uint64_t ring_size;	/* a power of two; 0 = by the number of CPUs */
 	unsigned int ring_cpus; /* CPUs that share ring buffers; 0 = by the number of CPUs */
 	enum kernel_stacks kernel_stacks;

@@ -152,6 +152,7 @@ static int start_window(Recording *recording)
 	if (error)
 		return recording_write_failed(recording, error);
 	start_timer(recording);
+	recording_begin_ticks(recording);
 	budget_begin(&recording->budget, recording->options->budget, recording->window_start_ns);
 	error = recording->flight ? watch_stop_signal(recording) : 0;
 	if (error)
@@ -338,6 +339,8 @@ static int record_window(Recording *recording)
 			break;
 		error = recording_drain(recording);
 		if (!error)
+			error = recording_adapt_ticks(recording);
+		if (!error)
 			error = recording_keep_budget(recording);
 		show_progress(recording);
 		if (sideband || kept)
@@ -417,6 +420,9 @@ static int write_end(Recording *recording, uint64_t end)
 	if (error)
 		return error;
 	error = recording->flight ? finish_flight(recording, end) : 0;
+	if (error)
+		return error;
+	error = recording_write_ticks(recording);
 	if (error)
 		return error;
 	error = recording_write_warnings(recording);
@@ -636,6 +642,7 @@ static void tear_down(Recording *recording)
 	process_table_free(&recording->processes);
 	online_cpus_close(recording->online_cpus);
 	idle_cpus_close(recording->idle_cpus);
+	interrupt_cost_free(&recording->ticks.cost);
 	loss_meter_free(recording->losses);
 	file_names_free(&recording->file_names);
 	cgroup_cpu_limits_free(&recording->cpu_limits);

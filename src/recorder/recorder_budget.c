@@ -66,6 +66,7 @@ int recording_keep_budget(Recording *recording)
 		cost_ns += accounts[i].cost_ns;
 		ran_ns += accounts[i].ran_ns;
 	}
+	cost_ns += recording_interrupts_ns(recording);
 	units = budget_step(&recording->budget, now, cost_ns, ran_ns);
 	if (units)
 		programs_set_budget(recording->programs, units);

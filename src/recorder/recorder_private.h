@@ -7,6 +7,7 @@
  *   recorder_args.c      argument lists from /proc
  *   recorder_drain.c     from the kernel's buffers into the capture
  *   recorder_budget.c    keeping --budget
+ *   recorder_ticks.c     the rate of the sampling ticks
  *   recorder.c           the window, and what follows it
  *   recorder_warnings.c  warnings about what is missing
  */
@@ -19,6 +20,7 @@
 #include "cpus.h"
 #include "file_names.h"
 #include "flight_recorder.h"
+#include "interrupt_cost.h"
 #include "launch.h"
 #include "loss.h"
 #include "mapped_files.h"
@@ -34,6 +36,19 @@ typedef struct NamedTarget {
 	pid_t tid;	/* 0 = the whole process; otherwise only this thread */
 	uint64_t start; /* proc_start_ticks() of the thread or process */
 } NamedTarget;
+
+/* The sampling ticks in the window. */
+typedef struct RecordedTicks {
+	unsigned int frequency; /* at present */
+	InterruptCost cost;	/* while it is measured */
+	uint64_t next_slice_ns; /* the earliest time of the measurement's next slice */
+	bool measured;		/* or it is known that it cannot be measured: */
+	uint64_t interrupt_ns;	/* what one interrupt takes; 0 = not known */
+	uint64_t ran_ns;	/* for how long the timer of any CPU has run */
+	uint64_t seen_ns;	/* up to when that is known */
+	bool chosen;		/* the rate does not change any more, if it may change */
+	TickCounts at_start, at_choice;
+} RecordedTicks;
 
 typedef struct Recording {
 	const RecordOptions *options;
@@ -69,9 +84,10 @@ typedef struct Recording {
 	bool before_window;	     /* /proc must be read for all processes that are described */
 	bool iterating;		     /* an iterator runs, so no other one may */
 	Budget budget;		     /* if RecordOptions::budget is set */
-	uint64_t next_visit_ns;	     /* the earliest next visit of threads that lack stacks */
-	Map threads;		     /* set of tids, if only threads are recorded */
-	size_t threads_left;	     /* number of those that have not ended */
+	RecordedTicks ticks;
+	uint64_t next_visit_ns; /* the earliest next visit of threads that lack stacks */
+	Map threads;		/* set of tids, if only threads are recorded */
+	size_t threads_left;	/* number of those that have not ended */
 	uint64_t window_start_ns;
 	uint64_t last_flush_ns;
 	uint64_t coalesce_ns;	   /* the last pause after mappings, 0 = none yet */
@@ -155,5 +171,29 @@ int recording_drain_last(Recording *recording);
  * Returns 0 or a negative errno.
  */
 int recording_keep_budget(Recording *recording);
+
+/* Is called when the window begins, after the ticks have started. */
+void recording_begin_ticks(Recording *recording);
+
+/*
+ * Measures what the interrupt of a tick costs, and then chooses the rate (tick_rate.h) unless the
+ * user has. It is called often, between drains. Returns 0 or a negative errno.
+ */
+int recording_adapt_ticks(Recording *recording);
+
+/* Returns the share of a CPU that ticks may take. */
+double recording_ticks_share(const RecordOptions *options);
+
+/*
+ * Returns the time that interrupts of ticks have taken from targets since the rate was chosen; 0 if
+ * the user has chosen it, or if it is not known.
+ */
+uint64_t recording_interrupts_ns(const Recording *recording);
+
+/*
+ * Writes how many ticks there were in the window. It is called after the programs are stopped.
+ * Returns 0 or a negative errno.
+ */
+int recording_write_ticks(Recording *recording);
 
 #endif

@@ -213,6 +213,7 @@ static int write_metadata(Recording *recording)
 		.waking_context = programs_waking_context(recording->programs),
 		.own_code = own_code,
 		.faults = programs_faults(recording->programs),
+		.ticks_share = recording_ticks_share(recording->options),
 		.rings = programs_ring_layout(recording->programs),
 	};
 	int error = metadata_write(&input, recording_write, recording);

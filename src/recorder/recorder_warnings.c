@@ -213,7 +213,7 @@ static int note_ticks(Recording *recording)
 {
 	SampleTimerCounts counts =
 		programs_ticks_counts(recording->programs, recording->window_start_ns);
-	uint64_t samples = counts.missed_ns / (NSEC_PER_SEC / recording->options->frequency);
+	uint64_t samples = counts.missed;
 	_cleanup_free_ char *note = NULL;
 
 	log_verbose("CPU samples: restarted %" PRIu64

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about no kernel"
 SCRIPTS = ROOT / "tools" / "completion"
 VERBS = {"record", "export", "report", "open", "doctor"}
 # Their values are numbers, times, sizes or names in a capture.
-FREE = {"frequency", "duration", "budget", "flight-recorder", "fault-threshold", "unwind-memory", "ring-size", "ring-cpus",
+FREE = {"duration", "budget", "flight-recorder", "fault-threshold", "unwind-memory", "ring-size", "ring-cpus",
         "compression", "capture-compression", "from", "to", "process", "thread", "function", "critical-path",
         "port", "idle-timeout", "top", "timeline", "limit"}
 # With compgen(1), but without what only works while a line is edited.

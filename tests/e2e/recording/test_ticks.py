@@ -3,6 +3,7 @@
 import bisect
 import contextlib
 import json
+import math
 import os
 import re
 import struct
@@ -12,12 +13,14 @@ import pytest
 
 import cgroups
 from capture_reader import records
-from harness import (IN_GUEST, MS, WALLPROF, Skip, check, check_timed, expect_failure, noticeable,
-                     wait_until)
+from harness import (IN_GUEST, MS, WALLPROF, Skip, check, check_timed, expect_failure, needs_root,
+                     noticeable, wait_until)
 
-SAMPLE = 16
+SAMPLE, WINDOW, START = 16, 34, 1
 PERIOD_NS = 1_000_000_000 // 999
 REST_MS = 1000  # where no target runs it rests after so long
+FULL_NS, SHARE_OF_CPU, LEAST_HZ = 2_000_000_000, 0.01, 49  # of -F auto
+SIGMAS = 5
 # An emulated CPU may be at a tick for longer than a period: the kernel leaves out those that are over by then.
 SHARE, OMITTED = 0.05, 0.35 if IN_GUEST else 0.05
 
@@ -75,7 +78,7 @@ def test_followed(context):
     ms, capture, truth = 2 * REST_MS + context.random.randint(200, 500), context.path("c.wp"), context.path("truth")
     for cpu in os.sched_getaffinity(0):
         keep_busy(context, cpu)
-    done = context.wallprof("record", "--cost", "--defer-symbols", "-o", capture, "--",
+    done = context.wallprof("record", "-F", "999", "--cost", "--defer-symbols", "-o", capture, "--",
                             *context.workload("roam", truth=truth, ms=ms, stays=stays))
     report = json.loads(context.wallprof("report", "--json", capture).stdout)
     [thread] = json.loads(truth.read_text())["threads"]
@@ -104,7 +107,7 @@ def test_waited_for(context):
     stays, pause_ms = 4, context.random.randint(1700, 1900)
     for cpu in os.sched_getaffinity(0):
         keep_busy(context, cpu)
-    done = context.wallprof("record", "--cost", "--defer-symbols", "-o", context.path("c.wp"), "--",
+    done = context.wallprof("record", "-F", "999", "--cost", "--defer-symbols", "-o", context.path("c.wp"), "--",
                             *context.workload("roam", truth=context.path("truth"), ms=1, stays=stays, cpus=1,
                                               pause=pause_ms))
     count = ticks(done.stderr)
@@ -124,7 +127,7 @@ def test_joined(context):
         group.mkdir()
         left.callback(group.rmdir)
         left.callback(context.close, True)
-        recorder = context.start([WALLPROF, "record", "-q", "-o", capture, "--cgroup", group, "-d",
+        recorder = context.start([WALLPROF, "record", "-F", "999", "-q", "-o", capture, "--cgroup", group, "-d",
                                   f"{enters_ms + stays_ms + 1000}ms"])
         wait_until(lambda: capture.exists() or recorder.poll() is not None, "the recording begins")
         target = context.start(context.workload("roam", truth=truth, ms=enters_ms + stays_ms, stays=1))
@@ -141,3 +144,89 @@ def test_joined(context):
     check_sampled("since it joined", samples, joined, end, ran, missing(report) + 30)
     expect_failure(check_sampled, "since it joined", samples, joined, end, noticeable(3 * ran, ran),
                    missing(report) + 30)
+
+
+def start_of(capture):
+    return min(ns for _, flags, ns, _ in records(capture, {WINDOW}) if flags & START)
+
+
+class Part:
+    """The samples of a process in a part of a recording, and what wallprof reports of the part."""
+    def __init__(self, context, capture, pid, begin, end):
+        bounds = [start_of(capture) + ns for ns in (begin, end)]
+        samples = samples_of(capture, pid)
+        report = json.loads(context.wallprof("report", "--json", "--from", f"{begin / 1e9:.9f}s", "--to",
+                                             f"{end / 1e9:.9f}s", capture).stdout)
+        self.count = bisect.bisect(samples, bounds[1]) - bisect.bisect(samples, bounds[0])
+        self.running = sum(thread["states"]["running"] for thread in report["threads"])
+        self.functions = {row["function"]: row["self_ns"] for row in report["running_functions"]}
+
+
+def check_rate(what, part, hz, may_miss=0):
+    """There is a sample for each period that the process ran."""
+    period = 1_000_000_000 / hz
+    chance = SIGMAS * math.sqrt(max(part.running / period, 1))
+    check_timed(f"{what}, sampled at {hz} Hz", part.count * period, part.running, 0.1, (chance + may_miss) * period)
+
+
+def check_shares(one, other):
+    """The process does the same all the time, so its functions have the same shares of either part."""
+    sizes = 1 / max(one.count, 1) + 1 / max(other.count, 1)
+    sums = [sum(part.functions.values()) for part in (one, other)]
+    for name in one.functions:
+        a, b = (part.functions.get(name, 0) / total for part, total in zip((one, other), sums))
+        mean = (one.functions[name] + other.functions.get(name, 0)) / sum(sums)
+        most = SIGMAS * math.sqrt(mean * (1 - mean) * sizes) + 0.02
+        check(abs(a - b) <= most, f"{name}: {a:.3f} and {b:.3f} of the time, at most {most:.3f} apart")
+
+
+def check_chosen(ticks):
+    """The rate is the first one for as long as it must be, and then costs no more than it may, or is the lowest."""
+    first, *later = ticks["rates"]
+    check(first == {"from_ns": 0, "hz": 999} and len(later) <= 1, f"rates: {ticks['rates']}")
+    check(ticks["interrupt_ns"], f"the cost of an interrupt is not known: {ticks}")
+    check(ticks["share_ppm"] == SHARE_OF_CPU * 1e6, f"the share of a CPU: {ticks}")
+    for rate in later:
+        check(rate["from_ns"] >= FULL_NS, f"the first rate was too short: {ticks}")
+        check(rate["hz"] == LEAST_HZ or rate["hz"] * ticks["interrupt_ns"] <= SHARE_OF_CPU * 1e9, f"too costly: {ticks}")
+    if not later:
+        check(999 * ticks["interrupt_ns"] <= SHARE_OF_CPU * 1e9, f"the rate did not fall: {ticks}")
+    check(ticks["all_interrupts_ns"] == ticks["all"] * ticks["interrupt_ns"], f"the sum: {ticks}")
+
+
+@pytest.mark.host_only("a guest's clock is not its own")
+def test_adapts(context):
+    """-F auto has as many ticks as cost little after two seconds, -F 999 has 999. Both record the same process."""
+    needs_root()
+    # On a busy machine it would have too few samples.
+    target = context.start([*context.workload("paths"), "1000000"], preexec_fn=lambda: os.nice(-8))
+    captures = {rate: context.path(f"{rate}.wp") for rate in ("auto", "999")}
+    recorders = [context.start([WALLPROF, "record", "-q", "-F", rate, "-d", "5s", "-o", capture, "-p", target.pid])
+                 for rate, capture in captures.items()]
+    for recorder in recorders:
+        check(recorder.wait(timeout=context.timeout_s) == 0, "a recording failed")
+    target.kill()
+    reports = {rate: json.loads(context.wallprof("report", "--json", capture).stdout)
+               for rate, capture in captures.items()}
+    ticks = reports["auto"]["ticks"]
+    check_chosen(ticks)
+    expect_failure(check_chosen, {**ticks, "rates": [{"from_ns": 0, "hz": 999}], "interrupt_ns": 20_000})
+    expect_failure(check_chosen, {**ticks, "rates": [{"from_ns": 0, "hz": 999}, {"from_ns": FULL_NS - 1, "hz": 249}]})
+    check([rate["hz"] for rate in reports["999"]["ticks"]["rates"]] == [999], f"-F 999: {reports['999']['ticks']}")
+    change, hz, end = ticks["rates"][-1]["from_ns"] or FULL_NS, ticks["rates"][-1]["hz"], reports["auto"]["window_ns"]
+    before, after = (Part(context, captures["auto"], target.pid, *part) for part in ((0, change), (change, end)))
+    print(f"# {before.count} samples in {before.running / MS:.0f} ms, then {after.count} in {after.running / MS:.0f} ms; "
+          f"{ticks}", flush=True)
+    may_miss = missing(reports["auto"])
+    check_rate("before", before, 999, may_miss)
+    check_rate("after", after, hz, may_miss)
+    if hz < 500:
+        expect_failure(check_rate, "before", before, hz, may_miss)
+        expect_failure(check_rate, "after", after, 999, may_miss)
+    check_shares(before, after)
+    swapped = sorted(after.functions, key=after.functions.get, reverse=True)
+    after.functions = dict(zip(swapped, reversed([after.functions[name] for name in swapped])))
+    if after.count >= 100:
+        expect_failure(check_shares, before, after)
+    fixed = Part(context, captures["999"], target.pid, change, reports["999"]["window_ns"])
+    check_rate("-F 999", fixed, 999, missing(reports["999"]))

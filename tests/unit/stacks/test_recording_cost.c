@@ -305,15 +305,21 @@ static void test_text(void **state)
 	Timeline *t = fixture->timeline;
 	uint32_t thread = add_thread(fixture, (const unsigned[PLACES]){[USER] = 100});
 	_cleanup_free_ char *little = NULL, *much = NULL;
+	RecordingSum sum;
 
 	fixture_finish(t);
 	t->threads.items[thread].recording = (RecordingCost){MS, MS};
 	little = recording_cost_text(t);
 	assert_string_equal(little, "recording cost: 2.000 ms, 2.0 % of running time");
-	t->threads.items[thread].recording = (RecordingCost){3 * MS, 2 * MS};
+	/* Interrupts are apart from what the programs measure. */
+	fixture_meta(t, "frequency", "999");
+	fixture_meta(t, "tick_interrupt_ns", "30000");
+	sum = recording_cost_sum(t);
+	assert_int_equal(sum.recording_ns, 2 * MS);
+	assert_int_equal(sum.interrupts_ns, 3 * MS);
 	much = recording_cost_text(t);
-	assert_string_equal(much, "recording cost: 5.000 ms, 5.0 % of running time; it is "
-				  "shown as [recording]");
+	assert_string_equal(much, "recording cost: 5.000 ms, 5.0 % of running time (3.000 ms: "
+				  "interrupts)");
 	t->cost_known = false;
 	assert_null(recording_cost_text(t));
 }

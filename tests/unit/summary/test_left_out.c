@@ -89,7 +89,7 @@ static void test_warning(void **state)
 {
 	(void)state;
 	Timeline *t = make_timeline();
-	_cleanup_free_ char *large = NULL, *exceeds = NULL;
+	_cleanup_free_ char *large = NULL, *exceeds = NULL, *interrupts = NULL;
 
 	assert_null(warning_at(t, 24 * MS));
 	large = warning_at(t, 26 * MS);
@@ -105,6 +105,13 @@ static void test_warning(void **state)
 	assert_non_null(strstr(exceeds, "exceeds --budget 2%"));
 	t->cost_known = false;
 	assert_null(warning_at(t, 100 * MS));
+	t->cost_known = true;
+	for (uint64_t i = 0; i < 100; i++)
+		fixture_tick(t, 0, i * MS, true);
+	fixture_meta(t, "frequency", "999");
+	fixture_meta(t, "tick_interrupt_ns", "20000");
+	interrupts = warning_at(t, 10 * MS);
+	assert_non_null(strstr(interrupts, "with the interrupts of ticks it exceeds --budget 2%"));
 	timeline_free(t);
 }
 
