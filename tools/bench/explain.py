@@ -9,7 +9,6 @@ from measure import BUILD, medians, run
 # What the kernel does around each run of a program, which is not in its count: the time of an empty program by the
 # clock of the benchmark, less what is counted of it.
 AROUND_A_RUN_S = 0.05e-6
-TICKS_HZ = 999
 # Ten times the frequency is needed to see ticks among the other interrupts of a virtual machine.
 GAPS_HZ, GAPS_MS, GAPS_ROUNDS = 9999, 150, 7
 SWITCHING = ["1", "4", "4", "20000", "1"]  # arguments of bench-chains: hardly anything but switches
@@ -85,17 +84,17 @@ class Explanation(NamedTuple):
         return 100 * seconds / (self.base + seconds)
 
 
-def explain(base, recorded, added, recorder, programs, tick, more_switches):
-    """All in seconds: `recorded` is the load's CPU time in the counted run, `added` what the load takes in addition by
-    the other runs, `recorder` the recorder's CPU time, `tick` what an interrupt costs, `more_switches` what the
-    switches take that the machine made in addition. Programs are counted for the whole machine; ticks are those that
-    interrupt the load."""
+def explain(base, ticks, added, recorder, programs, tick, more_switches):
+    """All but `ticks` in seconds: `ticks` is how often ticks interrupted the load in the counted run, `added` what the
+    load takes in addition by the other runs, `recorder` the recorder's CPU time, `tick` what an interrupt costs,
+    `more_switches` what the switches take that the machine made in addition. Programs are counted for the whole
+    machine."""
     by_name = {program.name: program for program in programs}
     main = ("on_switch", "on_waking", "on_tick")
     parts = {name: by_name[name].seconds for name in main if name in by_name}
     parts["other programs"] = sum(program.seconds for program in programs if program.name not in main)
     parts["around the programs"] = sum(program.runs for program in programs) * AROUND_A_RUN_S
-    parts["interrupts of ticks"] = recorded * TICKS_HZ * tick
+    parts["interrupts of ticks"] = ticks * tick
     parts["more context switches"] = more_switches
     parts["recorder"] = recorder
     return Explanation(base, parts, added + recorder)

@@ -99,11 +99,11 @@ def test_options():
 
 def check_explanation(text, rest):
     programs = explain.programs_of(text)
-    explained = explain.explain(base=2, recorded=2.5, added=0.4, recorder=0.02, programs=programs, tick=20e-6,
+    explained = explain.explain(base=2, ticks=2500, added=0.4, recorder=0.02, programs=programs, tick=20e-6,
                                 more_switches=0.004)
     check([program.name for program in programs] == ["on_switch", "on_waking", "on_tick", "on_migrate"], f"{programs}")
     check_close("the time around 200,000 runs", explained.parts["around the programs"], 0.01, 0, 1e-9)
-    check_close("2.5 s of ticks", explained.parts["interrupts of ticks"], 2.5 * 999 * 20e-6, 0, 1e-9)
+    check_close("2500 ticks", explained.parts["interrupts of ticks"], 2500 * 20e-6, 0, 1e-9)
     check_close("more switches", explained.parts["more context switches"], 0.004, 0, 1e-9)
     check_close("not explained", explained.rest, rest, 0, 1e-9)
     check_close("the parts, and what they leave", explained.sum + explained.rest, 0.42, 0, 1e-9)
@@ -112,7 +112,7 @@ def check_explanation(text, rest):
 
 
 def test_explanation():
-    rest = 0.42 - (0.2 + 0.05 + 0.003 + 0.005 + 0.01 + 2.5 * 999 * 20e-6 + 0.004 + 0.02)
+    rest = 0.42 - (0.2 + 0.05 + 0.003 + 0.005 + 0.01 + 2500 * 20e-6 + 0.004 + 0.02)
     check_explanation(COSTS, rest)
     phases = [(row.name, row.seconds) for row in explain.phases_of(COSTS)]
     check(phases == [("on_switch: kernel stack, remembered", 0.05)], f"phases: {phases}")

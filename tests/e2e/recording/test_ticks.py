@@ -201,7 +201,7 @@ def test_adapts(context):
     # On a busy machine it would have too few samples.
     target = context.start([*context.workload("paths"), "1000000"], preexec_fn=lambda: os.nice(-8))
     captures = {rate: context.path(f"{rate}.wp") for rate in ("auto", "999")}
-    recorders = [context.start([WALLPROF, "record", "-q", "-F", rate, "-d", "5s", "-o", capture, "-p", target.pid])
+    recorders = [context.start([WALLPROF, "record", "-q", "-F", rate, "-d", "4s", "-o", capture, "-p", target.pid])
                  for rate, capture in captures.items()]
     for recorder in recorders:
         check(recorder.wait(timeout=context.timeout_s) == 0, "a recording failed")
