@@ -12,7 +12,7 @@
  */
 char *short_names_thread(const Timeline *timeline, const Thread *thread);
 
-/* The same of a process (Timeline::processes): its label. The caller frees it. */
+/* Returns the same for a process (Timeline::processes). The caller frees it. */
 char *short_names_process(const Timeline *timeline, uint32_t process);
 
 /* Returns at most so many characters of a text, with "…" in place of the rest. The caller frees it.
