@@ -19,10 +19,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define SMALLEST (64u << 10) /* smaller arrays are not counted and not spilled */
+#define SMALLEST (64u << 10) /* smaller arrays are counted, but stay in the heap */
 /* So much may be dirty, however large the arrays are that are still in the heap. */
 #define DIRTY_MIN (16u << 20)
 #define ZEROES	  (256u << 10)
+/* The pages of larger arrays in the heap are provided when the array grows, many at a time. */
+#define TOUCHED_MIN (1u << 20)
 /*
  * So many arrays are in the file at most. Each takes up to three mappings, and each dirty block up
  * to two, and a process may have 65,530 (vm.max_map_count).
@@ -398,10 +400,8 @@ static bool resize_in_place(void *items, size_t old_size, size_t new_size)
 
 static void count_heap(size_t old_size, size_t new_size)
 {
-	uint64_t before = old_size >= SMALLEST ? old_size : 0;
-
-	spill.heap_bytes -= MIN(spill.heap_bytes, before);
-	spill.heap_bytes += new_size >= SMALLEST ? new_size : 0;
+	spill.heap_bytes -= MIN(spill.heap_bytes, (uint64_t)old_size);
+	spill.heap_bytes += new_size;
 }
 
 static void release_array(void *items, size_t size)
@@ -444,7 +444,10 @@ static void *resize_array(void *items, size_t old_size, size_t new_size)
 		return move(items, old_size, xmalloc(new_size), new_size);
 	}
 	count_heap(old_size, new_size);
-	return xrealloc(items, new_size);
+	items = xrealloc(items, new_size);
+	if (new_size >= TOUCHED_MIN && new_size > old_size)
+		touch_memory((uint8_t *)items + old_size, new_size - old_size);
+	return items;
 }
 
 static const VecMemory array_memory = {.resize = resize_array, .free = release_array};

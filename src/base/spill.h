@@ -25,10 +25,10 @@
 
 /*
  * From here on arrays together have at most memory_max bytes of anonymous memory; arrays below
- * 64 KiB are not counted. fd: the file, empty and without a name; it is taken over. folder: the
- * place of the file, and remedy: what helps if it is full, for the message; both are copied.
- * Returns 0, or a negative errno if this system or file system cannot do it: then all stays in
- * memory.
+ * 64 KiB are counted, but do not move to the file. fd: the file, empty and without a name; it is
+ * taken over. folder: the place of the file, and remedy: what helps if it is full, for the message;
+ * both are copied. Returns 0, or a negative errno if this system or file system cannot do it: then
+ * all stays in memory.
  */
 int spill_begin(int fd, const char *folder, const char *remedy, size_t memory_max);
 

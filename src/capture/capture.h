@@ -126,7 +126,7 @@ int capture_read(CaptureReader *reader, const struct record **ret_record);
  * sorted within a bounded window, led by REC_WATERMARK. REC_STACK and the recorder's records other
  * than MAPPING, SPACE and LOSS are definitions, not events: they keep their place in the file, so
  * they are returned before the events that the window still holds. A record that comes later than
- * the window allows is returned late and counted. Memory: the window, at most about 256 MiB. It
+ * the window allows is returned late and counted. Memory: the window, at most about 112 MiB. It
  * cannot be mixed with capture_read() without a rewind between.
  */
 int capture_read_sorted(CaptureReader *reader, const struct record **ret_record);

@@ -21,7 +21,7 @@
 #define SLACK_NS NSEC_PER_SEC
 #define BATCH_NS (NSEC_PER_SEC / 4)
 /* So much is held for a capture without watermarks; after that its order is not kept. */
-#define HELD_MAX (256u << 20)
+#define HELD_MAX (112u << 20)
 /* The memory of an event in all three lists, each of which may be half empty. */
 #define ENTRY_COST (3 * sizeof(Entry) * 3 / 2)
 

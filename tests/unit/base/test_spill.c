@@ -82,6 +82,37 @@ static void test_larger_than_memory(void **state)
 	spill_end();
 }
 
+/* Arrays that are too small for the file leave less memory for large ones. */
+static void test_small_arrays(void **state)
+{
+	static Numbers small[1000];
+	const size_t small_count = 20 * MIB / ARRAY_LEN(small) / sizeof(uint64_t);
+	size_t before = anonymous_memory(), most = 0;
+	Numbers large = {};
+
+	(void)state;
+	begin();
+	for (size_t k = 0; k < ARRAY_LEN(small); k++) {
+		vec_reserve(&small[k], small_count);
+		for (size_t i = 0; i < small_count; i++)
+			*vec_push(&small[k]) = number_at(k, i);
+	}
+	assert_int_equal(spill_peak(), 0);
+	for (size_t i = 0; i < 2 * MEMORY_MAX / sizeof(uint64_t); i++) {
+		*vec_push(&large) = number_at(0, i);
+		if (i % (1u << 15) == 0)
+			most = MAX(most, anonymous_memory());
+	}
+	assert_true(most < before + MEMORY_MAX + MEMORY_BESIDE || !counts_memory);
+	check_numbers(&large, 0);
+	for (size_t k = 0; k < ARRAY_LEN(small); k++) {
+		check_numbers(&small[k], k);
+		vec_free(&small[k]);
+	}
+	vec_free(&large);
+	spill_end();
+}
+
 /* Without the file the same arrays take more memory than the test above allows. */
 static void test_without_file(void **state)
 {
@@ -310,10 +341,15 @@ static void test_other_fault(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_larger_than_memory), cmocka_unit_test(test_without_file),
-		cmocka_unit_test(test_against_model),	   cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_given_away),	   cmocka_unit_test(test_child),
-		cmocka_unit_test(test_file_limit),	   cmocka_unit_test(test_address_space),
+		cmocka_unit_test(test_larger_than_memory),
+		cmocka_unit_test(test_small_arrays),
+		cmocka_unit_test(test_without_file),
+		cmocka_unit_test(test_against_model),
+		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_given_away),
+		cmocka_unit_test(test_child),
+		cmocka_unit_test(test_file_limit),
+		cmocka_unit_test(test_address_space),
 		cmocka_unit_test(test_other_fault),
 	};
 

@@ -616,7 +616,7 @@ static void test_sorted_without_rounds(void **state)
 	assert_int_equal(count, 400);
 	getrusage(RUSAGE_SELF, &after);
 #ifndef __SANITIZE_ADDRESS__ /* it keeps what was freed */
-	assert_true(after.ru_maxrss - before.ru_maxrss < 320 << 10);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 144 << 10);
 #endif
 	capture_reader_free(reader);
 }
