@@ -4,7 +4,7 @@
 
 /* None of them is a multiple of a round frequency. With fewer than the last, a second has little
  * information. */
-static const unsigned int rates[] = {TICK_RATE_FIRST, 499, 249, 99, 49};
+static const unsigned int rates[] = {TICK_RATE_FIRST, 499, 249, 99};
 
 unsigned int tick_rate_choose(double share, double tick_ns)
 {

@@ -19,7 +19,7 @@ from harness import (IN_GUEST, MS, WALLPROF, Skip, check, check_timed, expect_fa
 SAMPLE, WINDOW, START = 16, 34, 1
 PERIOD_NS = 1_000_000_000 // 999
 REST_MS = 1000  # where no target runs it rests after so long
-FULL_NS, SHARE_OF_CPU, LEAST_HZ = 2_000_000_000, 0.01, 49  # of -F auto
+FULL_NS, SHARE_OF_CPU, LEAST_HZ = 2_000_000_000, 0.01, 99  # of -F auto
 SIGMAS = 5
 # An emulated CPU may be at a tick for longer than a period: the kernel leaves out those that are over by then.
 SHARE, OMITTED = 0.05, 0.35 if IN_GUEST else 0.05
