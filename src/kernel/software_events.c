@@ -39,12 +39,12 @@ int software_event_attach_on(struct bpf_program *program, const SoftwareEvent *e
 	return fd;
 }
 
-int software_event_attach(struct bpf_program *program, const SoftwareEvent *event, size_t cpu_count,
+int software_event_attach(struct bpf_program *program, const SoftwareEvent *event, CpuRange cpus,
 			  BpfLinks *links)
 {
 	int result = -ENODEV;
 
-	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
+	for (size_t cpu = cpus.first; cpu < cpus.first + cpus.count; cpu++) {
 		/* Every call that succeeds sets it; gcc 12 at -O3 does not see that. */
 		struct bpf_link *link = NULL;
 		int fd = software_event_attach_on(program, event, cpu, &link);

@@ -14,6 +14,10 @@ struct bpf_program;
 
 typedef VEC(struct bpf_link *) BpfLinks;
 
+typedef struct CpuRange {
+	size_t first, count;
+} CpuRange;
+
 typedef struct SoftwareEvent {
 	uint64_t config; /* PERF_COUNT_SW_* */
 	uint64_t period; /* in the unit of the event */
@@ -28,11 +32,11 @@ int software_event_attach_on(struct bpf_program *program, const SoftwareEvent *e
 			     struct bpf_link **ret_link);
 
 /*
- * Opens the event on each of cpu_count CPUs that is online and attaches the program there. The
+ * Opens the event on each of these CPUs that is online and attaches the program there. The
  * links are added to `links`, for bpf_links_destroy(). Returns 0 or a negative errno, -ENODEV if no
  * CPU is online.
  */
-int software_event_attach(struct bpf_program *program, const SoftwareEvent *event, size_t cpu_count,
+int software_event_attach(struct bpf_program *program, const SoftwareEvent *event, CpuRange cpus,
 			  BpfLinks *links);
 
 /* Detaches all of them. */

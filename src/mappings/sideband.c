@@ -37,6 +37,9 @@ static const size_t data_pages[SIDEBAND_RINGS] = {
 /* The limit for reading mappings again in one round. */
 #define RESCAN_NS (5 * NSEC_PER_MSEC)
 
+/* An enabled event has counted more after this time, however coarse the kernel's clock is. */
+#define REOPEN_PAUSE_US 10000
+
 /* It follows every record, for this sample_type (perf_event_open(2), sample_id_all). */
 struct sample_id {
 	uint32_t pid, tid;
@@ -69,9 +72,9 @@ struct event_fork {
 	uint64_t time;
 };
 
-/* The format of read(2) on the descriptor (PERF_FORMAT_LOST). */
+/* The format of read(2) on the descriptor: PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_LOST. */
 struct event_counts {
-	uint64_t value, lost;
+	uint64_t value, enabled_ns, lost;
 };
 
 /* One of a CPU's rings. */
@@ -113,7 +116,7 @@ static int open_event(int cpu, enum sideband_ring ring)
 		.config = PERF_COUNT_SW_DUMMY,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
 		.sample_id_all = 1,
-		.read_format = PERF_FORMAT_LOST,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_LOST,
 		.mmap = mappings,
 		.mmap2 = mappings,
 		.comm = !mappings,
@@ -132,7 +135,13 @@ static int open_event(int cpu, enum sideband_ring ring)
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-SidebandKernel sideband_kernel = {.now_ns = now_ns, .open_event = open_event, .read = read};
+static void pause_us(unsigned int us)
+{
+	usleep(us);
+}
+
+SidebandKernel sideband_kernel = {
+	.now_ns = now_ns, .open_event = open_event, .read = read, .pause = pause_us};
 
 int sideband_probe(void)
 {
@@ -142,6 +151,18 @@ int sideband_probe(void)
 		return -errno;
 	close(fd);
 	return 0;
+}
+
+/* What was lost in it stays to be reported. */
+static void close_ring(const Sideband *sideband, struct cpu_ring *ring)
+{
+	if (ring->memory)
+		munmap(ring->memory, sideband->page_size + ring->data_size);
+	if (ring->fd >= 0)
+		close(ring->fd);
+	ring->memory = NULL;
+	ring->fd = -1;
+	ring->lost = 0;
 }
 
 static int open_ring(Sideband *sideband, size_t index)
@@ -195,30 +216,30 @@ void sideband_close(Sideband *sideband)
 {
 	if (!sideband)
 		return;
-	for (size_t i = 0; i < sideband->ring_count; i++) {
-		struct cpu_ring *ring = &sideband->rings[i];
-
-		if (ring->memory)
-			munmap(ring->memory, sideband->page_size + ring->data_size);
-		if (ring->fd >= 0)
-			close(ring->fd);
-	}
+	for (size_t i = 0; i < sideband->ring_count; i++)
+		close_ring(sideband, &sideband->rings[i]);
 	free(sideband->rings);
 	event_reorder_free(&sideband->order);
 	vec_free(&sideband->unread);
 	free(sideband);
 }
 
+static int watch_ring(const struct cpu_ring *ring, int epoll_fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = ring->fd};
+
+	if (ring->fd >= 0 && epoll_fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ring->fd, &event))
+		return -errno;
+	return 0;
+}
+
 int sideband_add_to_epoll(Sideband *sideband, int epoll_fd)
 {
-	for (size_t i = 0; i < sideband->ring_count; i++) {
-		int fd = sideband->rings[i].fd;
-		struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+	int error = 0;
 
-		if (fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event))
-			return -errno;
-	}
-	return 0;
+	for (size_t i = 0; i < sideband->ring_count && !error; i++)
+		error = watch_ring(&sideband->rings[i], epoll_fd);
+	return error;
 }
 
 static enum process_state state_of(const Sideband *sideband, uint32_t ns_tgid)
@@ -444,6 +465,13 @@ static int emit_lost(Sideband *sideband, struct cpu_ring *ring)
 	return sideband->sink(sideband->user, &record.h);
 }
 
+/* The missing events can be of any process: the mappings of all are read again. */
+static void rescan_all(Sideband *sideband)
+{
+	for (size_t i = 0; i < sideband->processes->list.count; i++)
+		sideband_rescan(sideband, sideband->processes->list.items[i].ns_tgid);
+}
+
 static int emit_losses(Sideband *sideband)
 {
 	bool lossy = false;
@@ -455,10 +483,95 @@ static int emit_losses(Sideband *sideband)
 		lossy = true;
 		error = emit_lost(sideband, &sideband->rings[i]);
 	}
-	/* The lost events can be of any process: the mappings of all are read again. */
-	for (size_t i = 0; i < sideband->processes->list.count && lossy; i++)
-		sideband_rescan(sideband, sideband->processes->list.items[i].ns_tgid);
+	if (lossy)
+		rescan_all(sideband);
 	return error;
+}
+
+/* ---- CPUs that went offline and came back ------------------------------------------------------
+ */
+
+/*
+ * Reads for how long each event has been enabled; for one that cannot be read, that is 0. An event
+ * that the kernel has removed from its CPU is no longer enabled, and is not distinguishable from
+ * others in any other way.
+ */
+static void read_enabled_times(Sideband *sideband, uint64_t *ret_ns)
+{
+	for (size_t i = 0; i < sideband->ring_count; i++) {
+		struct event_counts counts = {};
+		int fd = sideband->rings[i].fd;
+
+		ret_ns[i] = 0;
+		if (fd >= 0 && sideband_kernel.read(fd, &counts, sizeof(counts)) == sizeof(counts))
+			ret_ns[i] = counts.enabled_ns;
+	}
+}
+
+static int reopen_ring(Sideband *sideband, size_t index, int epoll_fd)
+{
+	struct cpu_ring *ring = &sideband->rings[index];
+	int error;
+
+	if (ring->memory)
+		fetch_ring(sideband, ring);
+	close_ring(sideband, ring);
+	error = open_ring(sideband, index);
+	return error ? error : watch_ring(ring, epoll_fd);
+}
+
+/*
+ * The kernel removes all events of a CPU at once. Returns 1 if the CPU has them again, 0 if it is
+ * offline, or a negative errno; then it has none.
+ */
+static int reopen_rings(Sideband *sideband, size_t cpu, int epoll_fd)
+{
+	size_t first = cpu * SIDEBAND_RINGS;
+	bool complete = true;
+	int error = 0;
+
+	for (size_t i = first; i < first + SIDEBAND_RINGS && !error; i++) {
+		error = reopen_ring(sideband, i, epoll_fd);
+		complete &= sideband->rings[i].fd >= 0;
+	}
+	for (size_t i = first; i < first + SIDEBAND_RINGS && error; i++)
+		close_ring(sideband, &sideband->rings[i]);
+	return error ? error : complete;
+}
+
+static bool all_grew(const uint64_t *before, const uint64_t *after)
+{
+	for (size_t i = 0; i < SIDEBAND_RINGS; i++)
+		if (after[i] <= before[i])
+			return false;
+	return true;
+}
+
+void sideband_reopen(Sideband *sideband, int epoll_fd, ReopenedCpus *ret_cpus)
+{
+	_cleanup_free_ uint64_t *before = xcalloc(sideband->ring_count, sizeof(*before));
+	_cleanup_free_ uint64_t *after = xcalloc(sideband->ring_count, sizeof(*after));
+
+	read_enabled_times(sideband, before);
+	sideband_kernel.pause(REOPEN_PAUSE_US);
+	read_enabled_times(sideband, after);
+	for (size_t first = 0; first < sideband->ring_count; first += SIDEBAND_RINGS) {
+		size_t cpu = first / SIDEBAND_RINGS;
+		int result = 0;
+
+		if (!all_grew(before + first, after + first))
+			result = reopen_rings(sideband, cpu, epoll_fd);
+		if (result > 0)
+			*vec_push(&ret_cpus->cpus) = cpu;
+		else if (result < 0)
+			ret_cpus->failed++;
+	}
+	if (ret_cpus->cpus.count == 0 && ret_cpus->failed == 0)
+		return;
+	sideband->lossy_until_ns = sideband_kernel.now_ns();
+	if (!sideband->uncertain_since_ns)
+		sideband->uncertain_since_ns = sideband->last_fetched_ns - EVENT_DELAY_NS;
+	rescan_all(sideband);
 }
 
 /*

@@ -34,6 +34,19 @@ void sideband_close(Sideband *sideband);
 /* Adds every CPU's descriptor to an epoll set (EPOLLIN with data.fd = the descriptor). */
 int sideband_add_to_epoll(Sideband *sideband, int epoll_fd);
 
+typedef struct ReopenedCpus {
+	VEC(uint32_t) cpus; /* that have their events again */
+	size_t failed;	    /* CPUs that are online and still have none */
+} ReopenedCpus;
+
+/*
+ * The kernel removes the events of a CPU that goes offline, also for a suspend, and does not bring
+ * them back with the CPU. This opens those that are missing again, adds them to the epoll set (-1 =
+ * none), and schedules a reading of all mappings. It takes 10 ms and interrupts each CPU four
+ * times, so it is called only if a CPU may have come online. The caller frees ret_cpus->cpus.
+ */
+void sideband_reopen(Sideband *sideband, int epoll_fd, ReopenedCpus *ret_cpus);
+
 /*
  * The process was alive at that time, and its mappings are wanted. Returns true if it was not known
  * before, or had ended before that time.

@@ -19,6 +19,7 @@ typedef struct SidebandKernel {
 	/* Opens an event of a CPU. Returns a descriptor, or -1 with errno. */
 	int (*open_event)(int cpu, enum sideband_ring ring);
 	ssize_t (*read)(int fd, void *to, size_t size);
+	void (*pause)(unsigned int us);
 } SidebandKernel;
 
 extern SidebandKernel sideband_kernel;

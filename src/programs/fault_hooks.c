@@ -34,7 +34,7 @@ bool fault_hooks_use(const FaultOptions *options, const ProgramInfo *info)
 	}
 }
 
-int fault_hooks_attach(const FaultOptions *options, struct bpf_object *object, size_t cpu_count,
+int fault_hooks_attach(const FaultOptions *options, struct bpf_object *object, CpuRange cpus,
 		       BpfLinks *links)
 {
 	bool all = has_threshold(options);
@@ -48,6 +48,6 @@ int fault_hooks_attach(const FaultOptions *options, struct bpf_object *object, s
 
 	if (options->source != FAULT_SOURCE_EVENTS)
 		return 0;
-	error = software_event_attach(program, &major, cpu_count, links);
-	return error || !all ? error : software_event_attach(program, &minor, cpu_count, links);
+	error = software_event_attach(program, &major, cpus, links);
+	return error || !all ? error : software_event_attach(program, &minor, cpus, links);
 }

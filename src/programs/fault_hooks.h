@@ -31,9 +31,9 @@ bool fault_hooks_use(const FaultOptions *options, const ProgramInfo *info);
 
 /*
  * Attaches the programs that bpf_program__attach() cannot attach: to the software events of the
- * kernel's fault accounting. Returns 0 or a negative errno.
+ * kernel's fault accounting on these CPUs. Returns 0 or a negative errno.
  */
-int fault_hooks_attach(const FaultOptions *options, struct bpf_object *object, size_t cpu_count,
+int fault_hooks_attach(const FaultOptions *options, struct bpf_object *object, CpuRange cpus,
 		       BpfLinks *links);
 
 #endif

@@ -104,7 +104,7 @@ static int attach_hooks(Programs *programs)
 		}
 	}
 	error = fault_hooks_attach(&programs->faults, programs->groups[LOAD_GROUP_TICK]->obj,
-				   programs->cpu_count, &programs->hook_links);
+				   (CpuRange){0, programs->cpu_count}, &programs->hook_links);
 	if (error)
 		log_error("attaching to the events of page faults failed: %s", error_text(error));
 	programs->times.attach_ns += now_ns() - begin;
@@ -453,6 +453,17 @@ TickCounts programs_tick_counts(const Programs *programs)
 		counts.samples_ns += account->ticks_ns;
 	}
 	return counts;
+}
+
+int programs_reopen_cpu(Programs *programs, size_t cpu, uint64_t since_ns)
+{
+	struct bpf_object *object = programs->groups[LOAD_GROUP_TICK]->obj;
+	int error = programs->ticks ? sample_timer_reopen(programs->ticks, cpu, since_ns) : 0;
+
+	/* The links of the events that the kernel has removed stay until the end. */
+	return error ? error
+		     : fault_hooks_attach(&programs->faults, object, (CpuRange){cpu, 1},
+					  &programs->hook_links);
 }
 
 void programs_review_ticks(Programs *programs)

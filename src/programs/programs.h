@@ -82,6 +82,11 @@ typedef struct TickCounts {
 } TickCounts;
 
 TickCounts programs_tick_counts(const Programs *programs);
+/*
+ * Attaches to the events of a CPU that has come online since since_ns: the kernel has removed them.
+ * Returns 0 or a negative errno, -ENODEV if the CPU is offline again.
+ */
+int programs_reopen_cpu(Programs *programs, size_t cpu, uint64_t since_ns);
 /* Is called often: enables and disables the timers, which run only where targets run. */
 void programs_review_ticks(Programs *programs);
 /* Enables all timers, because a task that became a target at since_ns may be running. */

@@ -33,7 +33,7 @@ static int probe_attaching(struct bpf_program *program)
 	int error;
 
 	if (bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT) {
-		error = software_event_attach(program, &event, 1, &links);
+		error = software_event_attach(program, &event, (CpuRange){0, 1}, &links);
 		bpf_links_destroy(&links);
 		return error;
 	}

@@ -28,12 +28,28 @@ typedef struct Gap {
 } Gap;
 
 struct SampleTimer {
+	struct bpf_program *program;
+	SoftwareEvent event; /* with the period in force */
+	struct cpu_account *accounts;
 	VEC(Timer) timers;
-	uint64_t period;
 	VEC(Gap) gaps;		   /* sorted by their ends */
 	SampleTimerCounts earlier; /* older gaps, no longer in the list: */
 	uint64_t earlier_ns;	   /* end of the last of them */
 };
+
+static int open_timer(SampleTimer *ticks, size_t cpu)
+{
+	Timer timer = {.account = &ticks->accounts[cpu],
+		       .idle_timeout_ns =
+			       MAX(IDLE_TIMEOUT_MIN_NS, IDLE_PERIODS_MIN * ticks->event.period),
+		       .begun_ns = now_ns()};
+
+	timer.fd = software_event_attach_on(ticks->program, &ticks->event, cpu, &timer.link);
+	if (timer.fd < 0)
+		return timer.fd;
+	*vec_push(&ticks->timers) = timer;
+	return 0;
+}
 
 int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 		       struct cpu_account *accounts, size_t cpu_count, SampleTimer **ret_ticks,
@@ -41,20 +57,16 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 {
 	SampleTimer *ticks = xcalloc(1, sizeof(*ticks));
 
-	ticks->period = event->period;
+	ticks->program = program;
+	ticks->event = *event;
+	ticks->accounts = accounts;
 	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
-		Timer timer = {.account = &accounts[cpu],
-			       .idle_timeout_ns =
-				       MAX(IDLE_TIMEOUT_MIN_NS, IDLE_PERIODS_MIN * event->period),
-			       .begun_ns = now_ns()};
+		int error = open_timer(ticks, cpu);
 
-		timer.fd = software_event_attach_on(program, event, cpu, &timer.link);
-		if (timer.fd >= 0) {
-			*vec_push(&ticks->timers) = timer;
-		} else if (timer.fd != -ENODEV) { /* -ENODEV: the CPU is offline */
+		if (error && error != -ENODEV) { /* -ENODEV: the CPU is offline */
 			*ret_cpus = ticks->timers.count;
 			sample_timer_free(ticks);
-			return timer.fd;
+			return error;
 		}
 	}
 	*ret_cpus = ticks->timers.count;
@@ -84,10 +96,10 @@ int sample_timer_set_period(SampleTimer *ticks, uint64_t period)
 	int error = set_periods(ticks, ticks->timers.count, period, &changed);
 
 	if (error) {
-		set_periods(ticks, changed, ticks->period, &restored);
+		set_periods(ticks, changed, ticks->event.period, &restored);
 		return error;
 	}
-	ticks->period = period;
+	ticks->event.period = period;
 	for (size_t i = 0; i < ticks->timers.count; i++) {
 		Timer *timer = &ticks->timers.items[i];
 
@@ -165,7 +177,26 @@ static void add_gap(SampleTimer *ticks, uint64_t from_ns, uint64_t to_ns)
 {
 	if (ticks->gaps.count == GAPS_MAX)
 		drop_old_gaps(ticks);
-	*vec_push(&ticks->gaps) = (Gap){MIN(from_ns, to_ns), to_ns, ticks->period};
+	*vec_push(&ticks->gaps) = (Gap){MIN(from_ns, to_ns), to_ns, ticks->event.period};
+}
+
+int sample_timer_reopen(SampleTimer *ticks, size_t cpu, uint64_t since_ns)
+{
+	struct cpu_account *account = &ticks->accounts[cpu];
+	int error;
+
+	for (size_t i = 0; i < ticks->timers.count; i++) {
+		if (ticks->timers.items[i].account != account)
+			continue;
+		bpf_link__destroy(ticks->timers.items[i].link);
+		ticks->timers.items[i] = ticks->timers.items[--ticks->timers.count];
+		break;
+	}
+	__atomic_store_n(&account->tick_state, TICKS_RUNNING, __ATOMIC_RELAXED);
+	error = open_timer(ticks, cpu);
+	if (!error)
+		add_gap(ticks, since_ns, now_ns());
+	return error;
 }
 
 /* A target that was away this long may be again, so the timer then waits twice that time. */

@@ -28,6 +28,13 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 		       size_t *ret_cpus);
 
 /*
+ * Replaces the timer of a CPU that has come online since since_ns, or adds one: the kernel has
+ * removed its event. It has the period in force. What is missing since then is counted. Returns 0
+ * or a negative errno, -ENODEV if the CPU is offline again.
+ */
+int sample_timer_reopen(SampleTimer *ticks, size_t cpu, uint64_t since_ns);
+
+/*
  * Is called often: disables timers on CPUs without targets, and enables them where a target runs.
  */
 void sample_timer_review(SampleTimer *ticks);

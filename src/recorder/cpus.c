@@ -28,16 +28,17 @@ OnlineCpus *online_cpus_open(void)
 	return NULL;
 }
 
-void online_cpus_check(OnlineCpus *cpus)
+bool online_cpus_check(OnlineCpus *cpus)
 {
 	char list[LIST_MAX];
 	ssize_t length = pread(cpus->fd, list, sizeof(list), 0);
 
 	if (length <= 0 || (length == cpus->length && !memcmp(list, cpus->list, length)))
-		return;
+		return false;
 	cpus->changes++;
 	cpus->length = length;
 	memcpy(cpus->list, list, length);
+	return true;
 }
 
 uint64_t online_cpus_changes(const OnlineCpus *cpus)

@@ -6,23 +6,28 @@
 #ifndef WALLPROF_CPUS_H
 #define WALLPROF_CPUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
- * Detects that CPUs go offline or come online. (Suspending a machine also takes all CPUs but one
- * offline.)
+ * Detects that CPUs go offline or come online. Suspending a machine to memory also takes all CPUs
+ * but one offline, but they are back before the recorder runs again: see suspends.h.
  *
  * Events are opened on each CPU that is online at the start. The kernel removes them from a CPU
  * that goes offline, does not restore them when it comes back (__perf_event_exit_context()), and
- * does not report either. Switches and wakeups come from tracepoints, which work on every CPU.
+ * does not report either. sideband_reopen() opens them again. Switches and wakeups come from
+ * tracepoints, which work on every CPU.
  */
 typedef struct OnlineCpus OnlineCpus;
 
 /* Returns NULL if the kernel does not provide the list. */
 OnlineCpus *online_cpus_open(void);
 
-/* Is called now and then. A change that is undone between two calls is not noticed. */
-void online_cpus_check(OnlineCpus *cpus);
+/*
+ * Is called now and then. Returns whether the list has changed; a change that is undone between two
+ * calls is not noticed.
+ */
+bool online_cpus_check(OnlineCpus *cpus);
 
 /* Returns how often the list differed from the previous check. */
 uint64_t online_cpus_changes(const OnlineCpus *cpus);

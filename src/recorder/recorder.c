@@ -151,6 +151,7 @@ static int start_window(Recording *recording)
 	error = write_window_start(recording);
 	if (error)
 		return recording_write_failed(recording, error);
+	recording_begin_cpu_checks(recording);
 	start_timer(recording);
 	recording_begin_ticks(recording);
 	budget_begin(&recording->budget, recording->options->budget, recording->window_start_ns);
@@ -643,6 +644,7 @@ static void tear_down(Recording *recording)
 	online_cpus_close(recording->online_cpus);
 	idle_cpus_close(recording->idle_cpus);
 	interrupt_cost_free(&recording->ticks.cost);
+	suspends_free(&recording->suspends);
 	loss_meter_free(recording->losses);
 	file_names_free(&recording->file_names);
 	cgroup_cpu_limits_free(&recording->cpu_limits);

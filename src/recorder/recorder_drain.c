@@ -8,6 +8,8 @@
 #define FLUSH_INTERVAL_NS NSEC_PER_SEC
 /* Events of processes that ended so long ago no longer come. */
 #define FORGET_AFTER_NS (30 * NSEC_PER_SEC)
+/* How often the list of online CPUs is compared. */
+#define CPUS_INTERVAL_NS NSEC_PER_SEC
 /* The last drain waits so often, and so long, for a record that is still being written. */
 #define LAST_TRIES   100
 #define LAST_WAIT_US 1000
@@ -152,10 +154,54 @@ static int flush_in_time(Recording *recording, uint64_t now)
 		return error;
 	recording->last_flush_ns = now;
 	process_table_forget(&recording->processes, now - MIN(now, FORGET_AFTER_NS));
-	if (recording->online_cpus)
-		online_cpus_check(recording->online_cpus);
 	return recording->flight ? flight_recorder_flush(recording->flight)
 				 : capture_flush(recording->writer);
+}
+
+static bool check_suspend(Recording *recording)
+{
+	SuspendClocks clocks = suspends_read_clocks();
+
+	return suspends_check(&recording->suspends, &clocks);
+}
+
+void recording_begin_cpu_checks(Recording *recording)
+{
+	check_suspend(recording);
+	recording->cpus_checked_ns = recording->window_start_ns;
+}
+
+/* Opens the events of CPUs that have come online again; a recording goes on without them, too. */
+static void reopen_cpus(Recording *recording)
+{
+	ReopenedCpus reopened = {};
+
+	sideband_reopen(recording->sideband, recording->epoll_fd, &reopened);
+	for (size_t i = 0; i < reopened.cpus.count; i++) {
+		int error = programs_reopen_cpu(recording->programs, reopened.cpus.items[i],
+						recording->cpus_checked_ns);
+
+		if (error)
+			recording->cpus_failed++;
+		else
+			recording->cpus_reopened++;
+	}
+	recording->cpus_failed += reopened.failed;
+	vec_free(&reopened.cpus);
+}
+
+/* Is called between sideband_fetch() and sideband_process(). */
+static void check_cpus(Recording *recording, uint64_t now, bool last)
+{
+	bool due = now - recording->cpus_checked_ns >= CPUS_INTERVAL_NS;
+	bool changed = check_suspend(recording);
+
+	if (due && recording->online_cpus)
+		changed |= online_cpus_check(recording->online_cpus);
+	if (changed && !last) /* the programs are detached before the last drain */
+		reopen_cpus(recording);
+	if (due || changed)
+		recording->cpus_checked_ns = now;
 }
 
 static int drain(Recording *recording, bool last)
@@ -167,6 +213,7 @@ static int drain(Recording *recording, bool last)
 	signals_note_time();
 	programs_review_ticks(recording->programs);
 	sideband_fetch(recording->sideband);
+	check_cpus(recording, begin, last);
 	error = programs_drain(recording->programs, on_bpf_record, recording);
 	if (error)
 		return error;

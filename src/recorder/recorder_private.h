@@ -27,6 +27,7 @@
 #include "programs.h"
 #include "recorder.h"
 #include "sideband.h"
+#include "suspends.h"
 #include "unwinder.h"
 
 /* A process or a thread given by -p or -t. */
@@ -64,8 +65,12 @@ typedef struct Recording {
 	uint64_t named_bytes;	   /* size of the capture before its first event */
 	Programs *programs;
 	LossMeter *losses;
-	OnlineCpus *online_cpus;    /* or NULL */
-	IdleCpus *idle_cpus;	    /* only for the whole system; or NULL */
+	OnlineCpus *online_cpus;  /* or NULL */
+	IdleCpus *idle_cpus;	  /* only for the whole system; or NULL */
+	Suspends suspends;	  /* since the window began */
+	uint64_t cpus_checked_ns; /* when the events of all online CPUs were last known to exist */
+	uint64_t cpus_reopened,
+		cpus_failed;	    /* CPUs that came online and whose events were opened, or not */
 	FileNames file_names;	    /* empty if no names are withheld */
 	CgroupCpuLimits cpu_limits; /* of the cgroups of recorded processes */
 	MappedFiles *files;
@@ -165,6 +170,9 @@ int recording_write_mapping(void *recording, const struct record *record);
  */
 int recording_drain(Recording *recording);
 int recording_drain_last(Recording *recording);
+
+/* Is called when the window begins: CPUs and suspends are observed from then on. */
+void recording_begin_cpu_checks(Recording *recording);
 
 /*
  * Adjusts how many stacks are taken, if there is a budget. It is called often, between drains.

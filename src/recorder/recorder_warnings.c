@@ -231,12 +231,41 @@ static int note_ticks(Recording *recording)
 
 static int warn_cpus(Recording *recording)
 {
-	if (!recording->online_cpus)
+	const Warning warnings[] = {
+		{recording->online_cpus ? online_cpus_changes(recording->online_cpus) : 0,
+		 "times a CPU went offline or came online"},
+		{recording->cpus_reopened,
+		 "times events of a CPU that came online were opened again; in the second before, "
+		 "it has no CPU samples, and stacks in files that were mapped on it may be "
+		 "truncated"},
+		{recording->cpus_failed,
+		 "times events of a CPU that came online could not be opened; it has no CPU "
+		 "samples, and mappings made on it are not known"},
+	};
+
+	if (recording->online_cpus)
+		online_cpus_check(recording->online_cpus);
+	return write_warnings(recording, "CPUs", warnings, ARRAY_LEN(warnings));
+}
+
+/* The user knows how long the run took by a clock on the wall, which went on. */
+static int warn_suspends(Recording *recording)
+{
+	SuspendCounts counts = suspends_since(&recording->suspends, recording->window_start_ns);
+	double first_s = (counts.first_ns - recording->window_start_ns) / 1e9;
+	_cleanup_free_ char *text = NULL;
+
+	if (counts.count == 0)
 		return 0;
-	online_cpus_check(recording->online_cpus);
-	return write_warning(recording, "CPUs", online_cpus_changes(recording->online_cpus),
-			     "times a CPU went offline or came online; CPUs that came online have "
-			     "no CPU samples, and mappings made on them are not known");
+	text = counts.count == 1
+		       ? xasprintf("suspend: the machine was suspended for %.3f s, at %.3f s; "
+				   "no time of the recording includes that",
+				   counts.sum_ns / 1e9, first_s)
+		       : xasprintf("suspend: the machine was suspended %zu times, for %.3f s, the "
+				   "first time at %.3f s; no time of the recording includes that",
+				   counts.count, counts.sum_ns / 1e9, first_s);
+	log_warn("%s", text);
+	return write_note(recording, text);
 }
 
 /* Root can read all files. */
@@ -355,9 +384,8 @@ static int note_rings(Recording *recording)
 int recording_write_warnings(Recording *recording)
 {
 	static int (*const steps[])(Recording *) = {
-		warn_memos,    warn_files, warn_segments_dropped,
-		warn_cpus,     note_ticks, warn_faults,
-		warn_requests, note_rings, note_withheld_names,
+		warn_memos, warn_files,	 warn_segments_dropped, warn_suspends, warn_cpus,
+		note_ticks, warn_faults, warn_requests,		note_rings,    note_withheld_names,
 	};
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 

@@ -61,8 +61,9 @@ RECORDINGS = "".join(["plain doctor wallprof doctor -v\n", SCRIPTS["together"], 
 # Of the suites (tests/e2e), what every run of the matrix has on each kernel, and what else it has: so many on each,
 # drawn by the seed, no test on two of them. A long run has all of it on each.
 EVERYWHERE = ("block.throttled_sync", "cli.missing_privilege", "faults.all", "workloads.negative")
-SOMEWHERE = ("attached.hangs", "block.limited", "block.throttled_map", "faults.without_ftrace", "graphs.graphs",
-             "layers.striped", "loss.cpu_comes_back", "privileges.capabilities", "record.pid_namespace", "rings.groups", "strip.fork_and_exec",
+SOMEWHERE = ("attached.hangs", "block.limited", "block.throttled_map", "clocks.suspend", "faults.without_ftrace",
+             "graphs.graphs", "layers.striped", "loss.cpu_comes_back", "privileges.capabilities",
+             "record.pid_namespace", "rings.groups", "rings.hotplug", "strip.fork_and_exec",
              "strip.main_thread_ends_first", "system.cgroup", "system.sleeps_through", "ticks.followed",
              "unwind.exec_in_place", "unwind.number_used_again", "unwind.signal", "unwind.vfork", "wakers.as_perf")
 DRAWN = 2

@@ -33,6 +33,8 @@ SLOW_BYTES, SLOW_OPERATIONS = (1_000_000, 2_000_000), (20, 40)
 KERNEL_WARNING = re.compile(r"^.*\b(Oops|BUG|WARNING|panic|lockup|stall)\b", re.MULTILINE)
 # Seconds without a word from one of its CPUs, and it is given up. Many CPUs share this machine's few.
 HOPELESS, HOPELESS_OF_CPU = 45, 8
+# Seconds without a word until it is woken, in case it is suspended and the alarm of its clock was too early.
+ASLEEP = 15
 
 
 class Failed(Exception):
@@ -97,7 +99,7 @@ def run(kernel, disk, script, folder, seconds, seed=0, cpus=CPUS):
                           f"script=/{script} {about_drives}"]
     with open(log, "wb") as console, subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT) as machine:
-        why = _watch(machine, beats, seconds, cpus)
+        why = _watch(machine, beats, monitor, seconds, cpus)
         if why:
             said = _ask(monitor, machine)
             machine.kill()
@@ -111,9 +113,9 @@ def run(kernel, disk, script, folder, seconds, seed=0, cpus=CPUS):
     return results
 
 
-def _watch(machine, beats, seconds, cpus):
+def _watch(machine, beats, monitor, seconds, cpus):
     """Until it ends: None; or why it was not waited for any longer."""
-    end, counts = time.monotonic() + seconds, {}
+    end, counts, woken = time.monotonic() + seconds, {}, 0
     hopeless = HOPELESS + HOPELESS_OF_CPU * (cpus - CPUS)
     while machine.poll() is None:
         now = time.monotonic()
@@ -124,12 +126,28 @@ def _watch(machine, beats, seconds, cpus):
                 counts[cpu] = (count, now)
         cpu, since = min(((cpu, since) for cpu, (_, since) in counts.items()),
                          key=lambda pair: pair[1])
+        if now - max(since, woken) > ASLEEP:
+            _wake(monitor)
+            woken = now
         if now - since > hopeless:
             return f"CPU {cpu} of the guest has said nothing for {hopeless} s"
         if now > end:
             return f"the guest did not end within {seconds} s"
         time.sleep(0.5)  # the guest needs the CPUs
     return None
+
+
+def _wake(monitor):
+    """Does nothing to a machine that is not suspended."""
+    try:
+        with socket.socket(socket.AF_UNIX) as channel:
+            channel.settimeout(3)
+            channel.connect(str(monitor))
+            channel.sendall(b"system_wakeup\n")
+            time.sleep(0.5)  # nothing marks the end of an answer
+            channel.recv(1 << 16)
+    except OSError:
+        pass
 
 
 def _ask(monitor, machine):

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from capture_reader import INODE, INODE_TEXT, records
+from capture_reader import INODE, INODE_TEXT, SAMPLE, cpus_since, records
 from harness import (GIVE_UP_S, IN_GUEST, MS, SLOWNESS, SWITCH_NS, WALLPROF, Recording, Skip, by_state, capture_of,
                      check, check_unexplained, expect_failure, fewer, needs_root, noise, wait_until)
 
@@ -105,23 +105,32 @@ def check_reported_cpus(report, times):
           f"{reported} changes are reported, should be {times}: {report['notes']}")
 
 
+def check_sampled(capture, since_ns):
+    check(1 in cpus_since(capture, SAMPLE, since_ns), "CPU 1 has no samples after it came online")
+
+
 def test_cpu_comes_back(context):
-    """Its samples and mappings are missing from then on, and that is said."""
+    """It is sampled again; that samples and mappings are missing until then is said."""
     if not IN_GUEST or not os.access(CPU, os.W_OK):
         raise Skip("a CPU is taken away from guests alone")
     output = context.path("p.json.gz")
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "--",
-                              *context.workload("sleeps", threads=1, rounds=1, ms=12000)])
+                              *context.workload("burn", threads=2, cpus=2, ms=8000)])
     wait_until(lambda: capture_of(output).exists(), "the recording has begun")
     try:
         for online in ("0", "1"):
             time.sleep(3)  # the recorder looks at the CPUs once in a while
             CPU.write_text(online)
+        online_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     finally:
         CPU.write_text("1")
     check(recorder.wait(timeout=context.timeout_s) == 0, "the recording failed")
     report = Recording(context, output).report
     check_reported_cpus(report, 2)
+    check(any(re.match(r"CPUs: 1 times events of a CPU that came online were opened again; ", note)
+              for note in report["notes"]), f"it is not said: {report['notes']}")
+    check_sampled(capture_of(output), online_ns)
+    expect_failure(check_sampled, capture_of(output), time.clock_gettime_ns(time.CLOCK_MONOTONIC))
     expect_failure(check_reported_cpus, report, 0)
 
 

@@ -5,14 +5,16 @@ import os
 import re
 import signal
 import struct
+import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 import cgroups
-from capture_reader import META, RECORD, records
-from harness import (GIVE_UP_S, MS, WALLPROF, Recording, capture_of, check, check_hidden, expect_failure, fewer,
-                     most_broken, needs_root, wait_until)
+from capture_reader import META, RECORD, SWITCH, cpus_since, records
+from harness import (GIVE_UP_S, IN_GUEST, MS, WALLPROF, Recording, Skip, capture_of, check, check_hidden, expect_failure,
+                     fewer, most_broken, needs_root, wait_until)
 
 pytestmark = pytest.mark.untimed
 TASK, EXEC, EXIT, WATERMARK = 3, 4, 5, 35
@@ -20,6 +22,7 @@ RING_OF = {"stack copy": "copy", **dict.fromkeys(("switch", "waking", "task", "e
 SLACK_NS = 1_000_000_000  # so much older than a watermark may a later record be, at most (capture_sort.c)
 CPUS = len(os.sched_getaffinity(0))
 CHILDREN = fewer(40)  # of each CPU
+CPU = Path("/sys/devices/system/cpu/cpu1/online")
 RINGS = re.compile(r"ring buffers of CPUs? (\d+)(?: to (\d+))?: sched (\d+), bulk (\d+), copy (\d+) of (\d+) bytes used at most")
 
 
@@ -102,6 +105,45 @@ def test_groups(context):
     expect_failure(check_sums, report, recording.truth)
     report["threads"][-1]["switch_outs"] += 10
     expect_failure(check_sums, report, recording.truth)
+
+
+def check_switches(report):
+    """The kernel counted the same switches, and nothing is lost."""
+    for kind, total in report["totals"].items():
+        check(total["sent"] == total["received"] and total["lost"] == 0, f"{kind}: {total}")
+    for thread in report["threads"]:
+        total = thread["kernel"]["nvcsw"] + thread["kernel"]["nivcsw"]
+        check(0 <= total - thread["switch_outs"] <= 1,
+              f"{thread['name']}: {thread['switch_outs']} switch-outs, the kernel counted {total}")
+
+
+def test_hotplug(context):
+    """A CPU with rings of its own goes offline and comes back, twice: the rings stay, and so does the order."""
+    if not IN_GUEST or not os.access(CPU, os.W_OK):
+        raise Skip("a CPU is taken away from guests alone")
+    output, stop = context.path("p.json.gz"), context.path("stop")
+    # Two threads that always run, so that one of them is moved to the CPU that comes back.
+    busy = f"while [ ! -e {stop} ]; do :; done &"
+    spread = " ".join(map(str, context.workload("spread", truth=context.path("truth.json"), rounds=fewer(5000), children=0)))
+    process = context.start([WALLPROF, "-q", "--keep-capture", "--ring-cpus", "1", "-o", output, "--", "/bin/sh", "-c",
+                             f"{busy} {busy} {spread}; wait"])
+    wait_until(lambda: capture_of(output).exists(), "the capture is there")
+    try:
+        for online in ("0", "1") * 2:
+            time.sleep(0.5)  # so that switches are recorded before and after it
+            CPU.write_text(online)
+        online_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        time.sleep(1.5)  # so that threads are moved there
+    finally:
+        CPU.write_text("1")
+        stop.touch()
+    check(process.wait(timeout=GIVE_UP_S) == 0, "wallprof failed")
+    report = Recording(context, output).report
+    check_switches(report)
+    check_order(events_of(capture_of(output)))
+    check(cpus_since(capture_of(output), SWITCH, online_ns) == {0, 1}, "not both CPUs are recorded after it came online")
+    report["threads"][-1]["switch_outs"] += 10
+    expect_failure(check_switches, report)
 
 
 def lost_by_ring(report, group_cpus):

@@ -3,7 +3,7 @@
 import struct
 import subprocess
 
-SWITCH, STACK, INODE, META = 1, 17, 20, 33
+SWITCH, SAMPLE, STACK, INODE, META = 1, 16, 17, 20, 33
 INODE_TEXT = 40
 SWITCH_PREV, FROM_COPY = 1, 8
 META, END = 33, 42
@@ -22,6 +22,11 @@ def records(path, kinds):
         if kind in kinds:
             yield kind, flags, ns, view[at:at + length]
         at += length
+
+
+def cpus_since(path, kind, since_ns):
+    """The CPUs of which there are records of this kind after that time (CLOCK_MONOTONIC)."""
+    return {RECORD.unpack_from(raw)[3] for _, _, ns, raw in records(path, {kind}) if ns > since_ns}
 
 
 def keep(path, kinds, into):
