@@ -3,6 +3,7 @@
 import copy
 import datetime
 import json
+import platform
 import re
 import time
 from pathlib import Path
@@ -111,6 +112,8 @@ def test_suspend(context):
     needs_root()
     if not IN_GUEST or not ALARM.exists() or "deep" not in MEM_SLEEP.read_text():
         raise Skip("only guests with a clock that can wake them are suspended")
+    if platform.release().startswith("6.1."):
+        raise Skip("a guest with 6.1 does not always resume")
     output, truths = context.path("p.json.gz"), [context.path(name) for name in ("sleeps", "burn")]
     script = " & ".join(" ".join(map(str, words)) for words in (
         context.workload("burn", threads=2, cpus=2, ms=4000, truth=truths[1]),
