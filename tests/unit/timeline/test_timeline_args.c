@@ -156,7 +156,7 @@ static void test_own_name(void **state)
 		{"python3\0/srv/app.py\0--queue\0mail", "old (python3 app.py --queue mail)"},
 		{"other", "old (other)"},
 	};
-	static const size_t sizes[] = {10, 8, 12, 34, 5};
+	static const size_t sizes[] = {10, 8, 12, 32, 5};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
