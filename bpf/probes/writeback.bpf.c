@@ -10,6 +10,9 @@
 #include "cost.bpf.h"
 #include "inode.bpf.h"
 
+#define S_IFMT  00170000
+#define S_IFBLK 0060000
+
 SEC("tp_btf/writeback_dirty_folio")
 int BPF_PROG(on_folio_dirtied, struct folio *folio, struct address_space *mapping)
 {
@@ -28,6 +31,9 @@ int BPF_PROG(on_folio_dirtied, struct folio *folio, struct address_space *mappin
 	 */
 	key = mix((u64)inode, BPF_CORE_READ(inode, i_ino)) ^ BPF_CORE_READ(inode, i_generation);
 	if (account->dirtied == key)
+		return 0;
+	/* A block device's own pages, as those of metadata, are in an inode that never has a name. */
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return 0;
 	ns = bpf_ktime_get_ns();
 	/* A name that found no room, or that the file does not have yet, is sent with a later page.

@@ -419,7 +419,6 @@ __noinline int unwind_load_process(struct stack_slot *slot)
 	barrier();
 	process = process_of(task, start);
 	slot->process.count = slot->process.seed_count = slot->process.version = 0;
-	slot->process.tables_ns = slot->stack.h.ns; /* mappings are read from the kernel now */
 	if (!process)
 		return 0;
 	__builtin_memcpy(&slot->process, process, offsetof(struct unwind_process, seeds));
@@ -431,7 +430,6 @@ __noinline int unwind_load_process(struct stack_slot *slot)
 	    is_entry_of(&slot->process, task, start))
 		return 0;
 	slot->process.count = slot->process.seed_count = slot->process.version = 0;
-	slot->process.tables_ns = slot->stack.h.ns;
 	__sync_fetch_and_add(&unwind_counts.torn, 1);
 	return 0;
 }
@@ -499,6 +497,12 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	slot->known_table = 0;
 	load_registers(&slot->walk, regs);
 	unwind_load_process(slot);
+	/*
+	 * Without an entry mappings are read from the kernel now. A memo may have loaded the
+	 * process before the stack got its time, so this is not done there.
+	 */
+	if (slot->process.version == 0)
+		slot->process.tables_ns = slot->stack.h.ns;
 	slot->window_start = NO_WINDOW;
 	slot->reads.count = slot->reads.unusable = 0;
 	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);

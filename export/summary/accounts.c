@@ -141,11 +141,16 @@ static void print_samples(FILE *file, const Timeline *timeline)
 {
 	TickRates rates = tick_rates_of(timeline);
 	uint64_t from_ns = timeline->start_ns;
+	size_t first = 0;
 
 	if (rates.count == 0)
 		return;
-	fprintf(file, "CPU samples: %" PRIu64 " a second", rates.list[0].hz);
-	for (size_t i = 1; i < rates.count; i++) {
+	/* The window may begin after a change, or end before it. */
+	while (first + 1 < rates.count && rates.list[first + 1].from_ns <= timeline->start_ns)
+		first++;
+	fprintf(file, "CPU samples: %" PRIu64 " a second", rates.list[first].hz);
+	for (size_t i = first + 1; i < rates.count && rates.list[i].from_ns < timeline->end_ns;
+	     i++) {
 		fprintf(file, " for %s, then %" PRIu64,
 			DURATION(rates.list[i].from_ns - MIN(rates.list[i].from_ns, from_ns)),
 			rates.list[i].hz);
