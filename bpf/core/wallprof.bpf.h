@@ -629,6 +629,34 @@ static __always_inline void stats_clock(struct rec_stats *record, bool begins)
 	record->clock_ahead = RUN_CLOCK_AHEAD(*word);
 }
 
+/*
+ * The same for the run that goes on: the kernel has counted it up to exec_start, mostly that of the
+ * last scheduler tick. A run that began before the thread was counted is counted from now on. The
+ * other CPU may switch meanwhile; then one run of one thread is not counted exactly.
+ */
+static __always_inline void stats_present_run(struct rec_stats *record, struct task_struct *task,
+					      bool begins)
+{
+	struct cpu_account *account;
+	u64 ahead_ns;
+	u32 cpu;
+
+	if (!(record->parts & STATS_HAS_CLOCK) || !BPF_CORE_READ(task, on_cpu) ||
+	    !bpf_core_field_exists(task->thread_info.cpu))
+		return;
+	cpu = BPF_CORE_READ(task, thread_info.cpu);
+	account = bpf_map_lookup_elem(&accounts, &cpu);
+	if (!account)
+		return;
+	ahead_ns = BPF_CORE_READ(task, se.exec_start) - record->h.ns;
+	if (begins && account->run_tid != record->tid) {
+		account->run_ahead_ns = ahead_ns;
+		account->run_tid = record->tid;
+	}
+	if (account->run_tid == record->tid)
+		record->clock_ahead += (s64)(ahead_ns - account->run_ahead_ns);
+}
+
 static __always_inline void emit_stats(struct task_struct *task, bool begins, u64 ns)
 {
 	struct rec_stats record = {};
@@ -651,6 +679,7 @@ static __always_inline void emit_stats(struct task_struct *task, bool begins, u6
 		record.write_bytes = BPF_CORE_READ(task, ioac.write_bytes);
 	}
 	stats_clock(&record, begins);
+	stats_present_run(&record, task, begins);
 	emit(RING_SCHED, &record.h, sizeof(record));
 }
 
