@@ -10,7 +10,7 @@
 #include "cost.bpf.h"
 #include "inode.bpf.h"
 
-#define S_IFMT  00170000
+#define S_IFMT	00170000
 #define S_IFBLK 0060000
 
 SEC("tp_btf/writeback_dirty_folio")
@@ -32,7 +32,8 @@ int BPF_PROG(on_folio_dirtied, struct folio *folio, struct address_space *mappin
 	key = mix((u64)inode, BPF_CORE_READ(inode, i_ino)) ^ BPF_CORE_READ(inode, i_generation);
 	if (account->dirtied == key)
 		return 0;
-	/* A block device's own pages, as those of metadata, are in an inode that never has a name. */
+	/* A block device's own pages, as those of metadata, are in an inode that never has a name.
+	 */
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return 0;
 	ns = bpf_ktime_get_ns();
