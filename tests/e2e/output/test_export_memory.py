@@ -83,7 +83,7 @@ def test_address_space(context):
     done = limited(64)
     check("will be in memory" not in done.stderr, done.stderr)
     check(done.stdout == whole, "another report")
-    done = context.wallprof("report", "--json", capture, before=["prlimit", f"--as={1 << 30}", "prlimit", f"--data={160 << 20}"])
+    done = context.wallprof("report", "--json", capture, before=["prlimit", f"--as={1 << 30}", "prlimit", f"--data={112 << 20}"])
     check("failed: Cannot allocate memory; raise the limit on address space (ulimit -v, now 1048576 KiB)" in done.stderr,
           done.stderr)
     check(done.stdout == whole, "another report")
