@@ -61,8 +61,9 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
 
 /*
  * What is noted of a thread from one of its events to the next, in a slot that is indexed by the
- * low bits of its tid. If two threads share a slot, it has what came later. It is half a cache
- * line: between two switches of a thread, others have used the cache.
+ * low bits of its tid. If two threads share a slot, it has what came later. It is kept small,
+ * because between two switches of a thread others have used the cache; three of eight slots span
+ * two lines.
  */
 struct thread_slot {
 	u64 sleep_start; /* when it fell asleep: SLEEP_START() */
