@@ -101,3 +101,10 @@ size_t count_descriptors(void)
 	closedir(folder);
 	return count;
 }
+
+void expect_between(uint64_t value, uint64_t least, uint64_t most)
+{
+	if (value < least || value > most)
+		fail_msg("%ju, not %ju to %ju", (uintmax_t)value, (uintmax_t)least,
+			 (uintmax_t)most);
+}

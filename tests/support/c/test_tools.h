@@ -17,6 +17,9 @@
 
 #include <cmocka.h>
 
+/* Fails the test, and tells the value, unless least <= value <= most. */
+void expect_between(uint64_t value, uint64_t least, uint64_t most);
+
 /* Whether slow tests run, too: `tools/test --long`. */
 bool is_long_run(void);
 

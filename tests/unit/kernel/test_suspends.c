@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "suspends.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-/* cmocka.h wants the above. */
-#include <cmocka.h>
+#include "test_tools.h"
 
 #define S	NSEC_PER_SEC
 #define MS	NSEC_PER_MSEC
@@ -31,10 +27,10 @@ static void test_found(void **state)
 	counts = suspends_since(&suspends, 100 * S);
 	assert_int_equal(counts.count, 2);
 	assert_int_equal(counts.first_ns, 101 * S + 2 * READING);
-	assert_in_range(counts.sum_ns, 5500 * MS - 8 * READING, 5500 * MS);
+	expect_between(counts.sum_ns, 5500 * MS - 8 * READING, 5500 * MS);
 	counts = suspends_since(&suspends, 102 * S);
 	assert_int_equal(counts.count, 1);
-	assert_in_range(counts.sum_ns, 500 * MS - 4 * READING, 500 * MS);
+	expect_between(counts.sum_ns, 500 * MS - 4 * READING, 500 * MS);
 	assert_int_equal(suspends_since(&suspends, 104 * S).count, 0);
 	suspends_free(&suspends);
 }
@@ -51,7 +47,7 @@ static void test_preempted(void **state)
 	assert_false(check_at(&suspends, 103 * S, 0, READING));
 	assert_false(check_at(&suspends, 104 * S, 30 * MS, 80 * MS)); /* not yet certain */
 	assert_true(check_at(&suspends, 105 * S, 30 * MS, READING));
-	assert_in_range(suspends_since(&suspends, 0).sum_ns, 30 * MS - 4 * READING, 30 * MS);
+	expect_between(suspends_since(&suspends, 0).sum_ns, 30 * MS - 4 * READING, 30 * MS);
 	suspends_free(&suspends);
 }
 
