@@ -215,7 +215,7 @@ struct rec_waking {
  */
 enum task_flags {
 	TASK_BIRTH = 1 << 0,
-	TASK_NON_TARGET = 1 << 1, /* not a target: described because it woke one, or had its CPU */
+	TASK_NON_TARGET = 1 << 1, /* not a target: it woke one, had its CPU or used its disk */
 	TASK_KTHREAD = 1 << 2,
 	TASK_IO_WORKER = 1 << 3, /* kernel-made worker thread of the process (io_uring) */
 	TASK_RENAME = 1 << 4,

@@ -92,7 +92,8 @@ static __always_inline void begin_bio(void *ctx, u64 key, u64 ns, u32 held_us)
 	submitter_of(&record, task, ctx);
 	if (record.h.flags & (REQUEST_TARGET | REQUEST_KTHREAD))
 		block_find_file(&record, key);
-	if (record.h.flags & REQUEST_KTHREAD)
+	/* Other processes, too, are named beside those whose requests they delay. */
+	if (!(record.h.flags & REQUEST_TARGET))
 		describe_non_target(task, ns);
 	bpf_map_update_elem(&open_bios, &key, &record, BPF_ANY);
 }
