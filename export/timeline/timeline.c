@@ -60,8 +60,8 @@ void timeline_free(Timeline *timeline)
 }
 
 /*
- * Returns the label of a process that has given itself a name: with what its program was started
- * with in parentheses, "mailer (python3 app.py)". A title is about the process itself.
+ * Returns the label of a process that has given itself a name: with its program's arguments, if
+ * there are any, in parentheses: "mailer (python3 app.py)". A title is about the process itself.
  */
 static char *renamed_label(const Process *process)
 {
@@ -79,8 +79,8 @@ static char *renamed_label(const Process *process)
 	/* A title is shorter than the list that it was written over: NULs follow it. */
 	while (end < process->args.size && !text[end])
 		end++;
-	if (has_space && end == process->args.size)
-		return args_label(process->name, process->args);
+	if (end == process->args.size)
+		return has_space ? args_label(process->name, process->args) : xstrdup(own);
 	program = args_label(slash && slash[1] ? slash + 1 : path, process->args);
 	return xasprintf("%s (%s)", own, program);
 }

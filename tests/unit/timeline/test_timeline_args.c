@@ -154,7 +154,7 @@ static void test_own_name(void **state)
 		{"/bin/old", "old"},
 		{"/bin/other\0x", "old (other x)"},
 		{"python3\0/srv/app.py\0--queue\0mail", "old (python3 app.py --queue mail)"},
-		{"other", "old (other)"},
+		{"other", "old"}, /* without arguments */
 	};
 	static const size_t sizes[] = {10, 8, 12, 32, 5};
 
