@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The suite "fuzz": each target of tests/fuzz runs for WALLPROF_FUZZ_SECONDS (8; 60 with --long) from seeds
+"""The suite "fuzz": each target of tests/fuzz runs for WALLPROF_FUZZ_SECONDS of CPU time (8; 60 with --long) from seeds
 that are made here, one or two at a time; then the parsers' lines that were reached are counted,
 and a planted bug must be found. docs/design/fuzzing.md says how to run one by hand.
 
@@ -41,10 +41,11 @@ PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_o
 AT_A_TIME = 2
 LEAST_PERCENT = 80
 LEAST_CAPTURES = {"capture": 2000, "export": 2000}  # each is run for longer until it has had so many, leaks counted
-LEAST_CAPTURES_S = 300  # but no longer
+MOST_S = 300  # on the clock, for a target that is to have more CPU time or more runs
 LEAST_RUNS = 10  # in a second of CPU time: by the clock it may be given next to nothing
 NICE = 19  # tests that measure time get the CPU first
-PLANTED_S = 180  # at most: it is found in seconds, but on a busy machine some inputs are slow
+PLANTED_S = 150  # of CPU time at most: it is found in seconds
+PLANTED_MOST_S = 600
 CRASHES_MAX = 1000
 # Wall-clock time: a nice process may have to wait for others.
 OPTIONS = ["-timeout=100", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=65536",
@@ -110,26 +111,26 @@ class Fuzzer:
         written = re.search(r"Test unit written to (\S+)", text)
         return Crash(text, Path(written[1]) if written else None)
 
-    def fuzz(self, seconds, least=0):
-        """From one crash in a library to the next. Returns the first that is ours, or None."""
+    def fuzz(self, seconds, least, most_s):
+        """
+        From one crash in a library to the next, until so many seconds of CPU time were had and so many runs, but no
+        longer than most_s on the clock: a nice process may be given next to nothing. Returns the first crash that is
+        ours, or None.
+        """
         begin, tries = time.monotonic(), 0
         while len(self.foreign) < CRASHES_MAX:
-            passed = time.monotonic() - begin
-            left = round(seconds - passed)
-            if left >= 1:
-                limits = [f"-max_total_time={left}"]
-            elif self.runs < least and passed < LEAST_CAPTURES_S:
-                limits = [f"-runs={least - self.runs}", f"-max_total_time={round(LEAST_CAPTURES_S - passed) + 1}"]
-            else:
+            left, left_of_clock = seconds - self.cpu_seconds, most_s - (time.monotonic() - begin)
+            if left_of_clock <= 0 or (tries and left < 1 and self.runs >= least):
                 break
+            limits = [f"-max_total_time={max(1, round(min(left, left_of_clock)))}"]
+            if tries and left < 1:
+                limits = [f"-runs={least - self.runs}", f"-max_total_time={round(left_of_clock) + 1}"]
             crash = self.run(*limits, f"-seed={self.seed + tries}", self.corpus, self.seeds)
             tries += 1
             if crash and not crash.foreign_frame():
                 return crash
             if crash:
                 self.foreign.append(crash.foreign_frame())
-            elif left >= 1:
-                seconds = 0  # it had its time
         return None
 
     def replay(self):
@@ -197,7 +198,7 @@ class Fuzzing:
         seconds = float(os.environ.get("WALLPROF_FUZZ_SECONDS") or (60 if is_long() else 8))
         # How long it takes to find is unknown: it begins first.
         self.planted = Fuzzer(work, PLANTED, seed) if has_planted else None
-        self.planted_crash = self.pool.submit(self.fuzz, self.planted, PLANTED_S) if has_planted else None
+        self.planted_crash = self.pool.submit(self.fuzz, self.planted, PLANTED_S, PLANTED_MOST_S) if has_planted else None
         self.fuzzers = {name: Fuzzer(work, name, seed) for name in targets}
         self.crashes = {name: self.pool.submit(self.fuzz, fuzzer, seconds * (1 if is_long() else TARGETS[name]))
                         for name, fuzzer in self.fuzzers.items()}
@@ -208,10 +209,10 @@ class Fuzzing:
             time.sleep(0.5)  # a change of the class cannot be waited for
         self.room.release()
 
-    def fuzz(self, fuzzer, seconds):
+    def fuzz(self, fuzzer, seconds, most_s=MOST_S):
         with self.room:
             begin = time.monotonic()
-            crash = fuzzer.fuzz(seconds, fuzzer.least)
+            crash = fuzzer.fuzz(seconds, fuzzer.least, most_s)
             fuzzer.seconds = time.monotonic() - begin
             return crash
 
