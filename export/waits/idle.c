@@ -96,6 +96,10 @@ static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t
 		return is_poll_of_one(wait) && !idle_is_for_client(finder, thread, i) ? COUNTS
 										      : IDLE;
 	case ENDING_THREAD:
+		/* It counts whatever the thread that ended it does for others, as receiving does.
+		 */
+		if (is_poll_of_one(wait) && idle_is_for_reply(finder, thread, i))
+			return COUNTS;
 		return verdict_on_thread(finder, number, i, place);
 	case ENDING_UNKNOWN:
 		break;

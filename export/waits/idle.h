@@ -12,7 +12,8 @@
  *   end counts if threads ended other waits at its place that count;
  * - it is idle between jobs if a thread ended it and it is in the waiting thread's own outermost
  *   loop, where the thread waits repeatedly: a worker of a pool, an event loop. It is not if the
- *   thread that ended it works for the waiting one;
+ *   thread that ended it works for the waiting one, nor if the thread polls only its connection to
+ *   a server, which is a wait for the reply;
  * - else it is a wait for the thread that ended it, and counts.
  * This holds for condition variables, semaphores, futexes, events, signals, connections to come,
  * several descriptors at once, and the connection from which a server's thread gets its requests;

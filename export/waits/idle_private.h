@@ -75,6 +75,9 @@ bool idle_can_be_for_job(const IdleFinder *finder, const Interval *wait);
  */
 bool idle_is_for_client(const IdleFinder *finder, const Thread *thread, size_t i);
 
+/* Returns whether the wait is for data from a server to which the program has connected. */
+bool idle_is_for_reply(const IdleFinder *finder, const Thread *thread, size_t i);
+
 enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i);
 
 /* ---- idle_places.c: where the outermost loops are -------------------------------------------- */

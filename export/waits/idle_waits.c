@@ -138,6 +138,20 @@ bool idle_is_for_client(const IdleFinder *finder, const Thread *thread, size_t i
 	return false;
 }
 
+bool idle_is_for_reply(const IdleFinder *finder, const Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	uint32_t object = thread_wait_object(thread, i);
+	const struct rec_socket *socket =
+		object == OBJECT_NONE ? NULL
+				      : socket_of(&finder->timeline->objects.list.items[object]);
+
+	if (!socket || finder->for_clients[object] ||
+	    (wait->reason != REASON_NETWORK_POLL && wait->reason != REASON_UNIX_POLL))
+		return false;
+	return is_inet(socket) ? socket->remote_port : socket->h.flags & SOCKET_PEER_PATH;
+}
+
 /* Returns whether a request that the thread has made is in flight when the wait begins. */
 static bool has_request(const Timeline *timeline, const Thread *thread, uint64_t ns)
 {

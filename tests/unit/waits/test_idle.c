@@ -290,6 +290,19 @@ static uint32_t add_connection(Timeline *t, bool accepted)
 	return t->objects.list.count - 1;
 }
 
+/* The waits with these letters are for one end of a connection. */
+static void wait_for_connection(Fixture *fixture, const char *states, const char *letters,
+				bool accepted)
+{
+	uint32_t object = add_connection(fixture->timeline, accepted);
+	Thread *thread = &fixture->timeline->threads.items[fixture->thread];
+
+	for (size_t i = 0; i < thread->intervals.count; i++)
+		if (strchr(letters, states[i]))
+			*vec_push(&thread->object_waits) =
+				(ObjectWait){thread->intervals.items[i].start_ns, object};
+}
+
 /* One thread per connection: it is idle until its client sends a request. */
 static void test_clients(void **state)
 {
@@ -306,18 +319,36 @@ static void test_clients(void **state)
 
 	(void)state;
 	for (int accepted = 0; accepted <= 1; accepted++) {
-		Thread *thread;
-		uint32_t object;
-
 		begin(&fixture, states, kinds);
-		object = add_connection(fixture.timeline, accepted);
-		thread = &fixture.timeline->threads.items[fixture.thread];
-		for (size_t i = 0; i < thread->intervals.count; i++)
-			if (strchr("pn", states[i]))
-				*vec_push(&thread->object_waits) =
-					(ObjectWait){thread->intervals.items[i].start_ns, object};
+		wait_for_connection(&fixture, states, "pn", accepted);
 		expect(&fixture, accepted ? "iii.ciii.ciii.ciii" : "ccc.jccc.jccc.jccc");
 	}
+}
+
+/*
+ * A recorded thread sends what ends the waits: requests on an accepted connection; replies on one
+ * to a server, if the thread waits for nothing else.
+ */
+static void test_replies(void **state)
+{
+	static const Kind kinds[] = {
+		{'p', "MLP", PEER, REASON_UNIX_POLL, __NR_poll},
+		{'e', "MLP", PEER, REASON_UNIX_POLL, __NR_epoll_wait},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	static const char *const states[] = {"pjpjpjpjp", "ejejejeje"};
+	static const char *const wanted[2][2] = {{"c.c.c.c.c", "j.j.j.j.j"},
+						 {"j.j.j.j.j", "j.j.j.j.j"}};
+	Fixture fixture;
+
+	(void)state;
+	for (int accepted = 0; accepted <= 1; accepted++)
+		for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+			begin(&fixture, states[i], kinds);
+			wait_for_connection(&fixture, states[i], "pe", accepted);
+			expect(&fixture, wanted[accepted][i]);
+		}
 }
 
 /* An event loop and a pool that works for it: the thread that gave the job waits for the answer. */
@@ -565,6 +596,7 @@ int main(void)
 		cmocka_unit_test(test_disks),
 		cmocka_unit_test(test_in_the_call),
 		cmocka_unit_test(test_clients),
+		cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_own_pool),
 		cmocka_unit_test(test_without_work),
 		cmocka_unit_test(test_without_work_for_peer),
