@@ -295,11 +295,9 @@ static size_t print_part(const Report *report, const Answer *answer, const Answe
 			     : page_paragraph(page, ANSWER_INDENT, text);
 }
 
-static void print_answer(const Report *report)
+static void print_answer(const Report *report, const Answer *answer)
 {
 	const Page *page = report->page;
-	Answer answer = answer_make(report->timeline, report->frames,
-				    report->brief ? report->rows : SIZE_MAX);
 	_cleanup_free_ char *path = report_path_title(report->timeline);
 	_cleanup_free_ char *title = xasprintf("%s%s%s", page_style(page, PAGE_BOLD), path,
 					       page_style(page, PAGE_PLAIN));
@@ -307,30 +305,29 @@ static void print_answer(const Report *report)
 	uint64_t rest_ns;
 
 	page_paragraph(page, REPORT_INDENT, title);
-	if (!answer.is_path && answer.parts.count > 0)
+	if (!answer->is_path && answer->parts.count > 0)
 		page_line(page,
 			  report->timeline->whole_system
 				  ? "what all threads had of CPUs, disks and locks, %s:"
 				  : "what all threads did, %s without idle waits:",
-			  DURATION(answer.all_ns));
-	for (size_t i = 0; i < answer.parts.count; i++) {
-		if (report->brief && (answer_is_small(&answer, i) || lines >= ANSWER_LINES))
+			  DURATION(answer->all_ns));
+	for (size_t i = 0; i < answer->parts.count; i++) {
+		if (report->brief && (answer_is_small(answer, i) || lines >= ANSWER_LINES))
 			break;
-		lines += print_part(report, &answer, &answer.parts.items[i]);
+		lines += print_part(report, answer, &answer->parts.items[i]);
 		shown++;
 	}
-	rest_ns = answer_rest(&answer, shown, &rest_count);
+	rest_ns = answer_rest(answer, shown, &rest_count);
 	if (rest_ns > 0)
 		page_line(page, "%12s %7s  %zu smaller part%s", DURATION(rest_ns),
-			  PERCENT(rest_ns, answer.all_ns), rest_count, rest_count == 1 ? "" : "s");
-	if (answer.waited_for)
-		page_line(page, "most waited for: %s (%s)", answer.waited_for,
-			  DURATION(answer.waited_ns));
-	if (answer.idle_threads > 0)
+			  PERCENT(rest_ns, answer->all_ns), rest_count, rest_count == 1 ? "" : "s");
+	if (answer->waited_for)
+		page_line(page, "most waited for: %s (%s)", answer->waited_for,
+			  DURATION(answer->waited_ns));
+	if (answer->idle_threads > 0)
 		page_line(page, "%zu thread%s idle; idle waits are not counted (%s)",
-			  answer.idle_threads, answer.idle_threads == 1 ? "" : "s",
-			  DURATION(answer.idle_ns));
-	answer_free(&answer);
+			  answer->idle_threads, answer->idle_threads == 1 ? "" : "s",
+			  DURATION(answer->idle_ns));
 }
 
 /* What the user must know before the numbers are used; the section "losses" has the details. */
@@ -360,12 +357,22 @@ static void print_remarks(const Report *report)
 
 static void print_top(const Report *report)
 {
+	Answer answer = answer_make(report->timeline, report->frames,
+				    report->brief ? report->rows : SIZE_MAX);
+	bool cpus_first = answer_is_of_cpus(&answer);
+
 	print_title(report);
 	page_line(report->page, "%s", "");
-	print_answer(report);
+	if (cpus_first) {
+		report_load_print(report);
+		page_line(report->page, "%s", "");
+	}
+	print_answer(report, &answer);
 	page_line(report->page, "%s", "");
-	report_load_print(report);
+	if (!cpus_first)
+		report_load_print(report);
 	print_remarks(report);
+	answer_free(&answer);
 }
 
 static void print_bottom(const Report *report)

@@ -349,6 +349,12 @@ bool answer_is_small(const Answer *answer, size_t i)
 			 parts[i].ns < SMALL_PART * parts[0].ns);
 }
 
+bool answer_is_of_cpus(const Answer *answer)
+{
+	return answer->parts.count > 0 &&
+	       reason_info[answer->parts.items[0].reason].category == CATEGORY_RUNNABLE;
+}
+
 uint64_t answer_rest(const Answer *answer, size_t shown, size_t *ret_count)
 {
 	uint64_t ns = answer->others_ns;

@@ -56,4 +56,7 @@ bool answer_is_small(const Answer *answer, size_t i);
  */
 uint64_t answer_rest(const Answer *answer, size_t shown, size_t *ret_count);
 
+/* Returns whether most of the time was waited for a CPU. Then the line about CPUs says why. */
+bool answer_is_of_cpus(const Answer *answer);
+
 #endif

@@ -203,13 +203,6 @@ static void print_next(const Page *page, const SummaryOptions *options)
 		fprintf(page->file, "%s\n", open);
 }
 
-/* Whether most of the time was waited for a CPU: then the line about CPUs says why. */
-static bool waits_for_cpu(const Answer *answer)
-{
-	return answer->parts.count > 0 &&
-	       reason_info[answer->parts.items[0].reason].category == CATEGORY_RUNNABLE;
-}
-
 void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 		   const SummaryOptions *options)
 {
@@ -219,7 +212,7 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	_cleanup_free_ char *head = title(timeline, &answer),
 			    *cpus = cpu_line_text(timeline, &accounts),
 			    *disk = disk_line_text(timeline);
-	bool has_waits = answer.waited_for, cpus_first = waits_for_cpu(&answer);
+	bool has_waits = answer.waited_for, cpus_first = answer_is_of_cpus(&answer);
 	/* The title, what was waited for, the CPUs, the disk and what to do next are the others. */
 	size_t remarks_most = disk && has_waits ? 1 : 2, fixed = 3 + has_waits + (disk != NULL);
 	size_t room = SUMMARY_LINES - fixed - MIN(lines.count, remarks_most);

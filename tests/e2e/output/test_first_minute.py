@@ -16,7 +16,7 @@ from slow_disk import LateDisk
 pytestmark = [pytest.mark.untimed,
               pytest.mark.host_only("what is said is made of what other suites hold to account on every kernel")]
 
-SUMMARY_LINES, REPORT_LINES = 5, 12
+SUMMARY_LINES, REPORT_LINES = 5, 10
 OF_NO_CAUSE = {"state": r"\[file lock wait\]|Between jobs", "function": "compact_log", "thread": r"compactor \d",
                "lock": "log_lock", "count": r"\b\d{5} times"}
 READ_S = 0.002  # what a late disk takes for a read
