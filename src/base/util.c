@@ -230,15 +230,25 @@ void util_free_items(void *items, size_t size)
 		free(items);
 }
 
-void touch_memory(void *p, size_t size)
+static void advise(void *p, size_t size, int advice)
 {
 	const uintptr_t page = 4096;
 	uintptr_t from = (uintptr_t)p & -page, to = ((uintptr_t)p + size + page - 1) & -page;
 
-	if (size >= TOUCHED_LARGE)
-		madvise((void *)from, to - from, MADV_HUGEPAGE);
+	madvise((void *)from, to - from, advice);
+}
+
+void touch_memory(void *p, size_t size)
+{
 	if (size >= TOUCHED_MIN)
-		madvise((void *)from, to - from, MADV_POPULATE_WRITE);
+		advise(p, size, MADV_POPULATE_WRITE);
+}
+
+void touch_large_memory(void *p, size_t size)
+{
+	if (size >= TOUCHED_LARGE)
+		advise(p, size, MADV_HUGEPAGE);
+	touch_memory(p, size);
 }
 
 char *xstrdup(const char *s)

@@ -99,6 +99,12 @@ __attribute__((returns_nonnull, format(printf, 1, 2))) char *xasprintf(const cha
 void touch_memory(void *p, size_t size);
 
 /*
+ * The same with large pages, if there is room for one. Not for a part of what realloc() will move:
+ * the kernel moves no range whose parts have different properties, so that it would be copied.
+ */
+void touch_large_memory(void *p, size_t size);
+
+/*
  * Cleanup attributes, for variables that are freed or closed wherever their block is left:
  *
  *	_cleanup_free_ char *s = …;	_cleanup_close_ int fd = …;

@@ -3,6 +3,7 @@
 #include "test_tools.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -110,6 +111,40 @@ static void test_small_arrays(void **state)
 		vec_free(&small[k]);
 	}
 	vec_free(&large);
+	spill_end();
+}
+
+static size_t count_mappings(const void *from, size_t size)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/maps", "re");
+	uintptr_t wanted = (uintptr_t)from, first, end;
+	char line[4096];
+	size_t count = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &first, &end) == 2)
+			count += first < wanted + size && end > wanted;
+	return count;
+}
+
+/* An array in the heap stays one mapping when it grows: the kernel moves no more than one. */
+static void test_one_mapping(void **state)
+{
+	size_t most = 0;
+
+	(void)state;
+	assert_int_equal(spill_begin(temporary_file(), "the folder", "", 8 * MEMORY_MAX), 0);
+	for (size_t k = 20; k <= 60; k += 20) {
+		Numbers numbers = {};
+
+		while (numbers.count < k * MIB / sizeof(uint64_t))
+			*vec_push(&numbers) = number_at(k, numbers.count);
+		most = MAX(most, count_mappings(numbers.items, numbers.count * sizeof(uint64_t)));
+		check_numbers(&numbers, k);
+		vec_free(&numbers);
+	}
+	assert_int_equal(spill_peak(), 0);
+	assert_true(most == 1 || !counts_memory);
 	spill_end();
 }
 
@@ -341,15 +376,11 @@ static void test_other_fault(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_larger_than_memory),
-		cmocka_unit_test(test_small_arrays),
-		cmocka_unit_test(test_without_file),
-		cmocka_unit_test(test_against_model),
-		cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_given_away),
-		cmocka_unit_test(test_child),
-		cmocka_unit_test(test_file_limit),
-		cmocka_unit_test(test_address_space),
+		cmocka_unit_test(test_larger_than_memory), cmocka_unit_test(test_small_arrays),
+		cmocka_unit_test(test_one_mapping),	   cmocka_unit_test(test_without_file),
+		cmocka_unit_test(test_against_model),	   cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_given_away),	   cmocka_unit_test(test_child),
+		cmocka_unit_test(test_file_limit),	   cmocka_unit_test(test_address_space),
 		cmocka_unit_test(test_other_fault),
 	};
 
