@@ -294,7 +294,20 @@ struct cpu_account {
 	u64 cost_ns, ran_ns; /* all cost so far, and the time that targets ran; budget.bpf.h */
 	u64 ticks;	     /* how often the sampling tick interrupted the CPU */
 	u64 ticks_ns;	     /* the time of on_tick where these hit a target */
+	u64 deep_after_ns;   /* no deep walk before that time; unwind_deep.bpf.c */
 } __attribute__((aligned(MAP_PAGE)));
+
+/*
+ * Part of the way of a deep stack's last walk, by the low bits of the tid; unwind_deep.bpf.c. It is
+ * valid while `owner` is STACK_ANCHOR_OWNER() before and after it is read.
+ */
+struct stack_anchor {
+	u64 owner;
+	u64 frame[6]; /* the beginning of a struct walk, up to its registers */
+};
+
+#define STACK_ANCHORS			 256
+#define STACK_ANCHOR_OWNER(tid, exec_id) ((u64)(tid) << 32 | (exec_id))
 
 /*
  * Return addresses into functions that run soft interrupts, indexed by a few of their bits; 0 =

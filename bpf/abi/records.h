@@ -31,8 +31,13 @@ typedef int64_t s64;
 
 #define COMM_LEN      16
 #define EXEC_PATH_LEN 128
-/* The limit of frames in a stack, also if kernel.perf_event_max_stack is higher. */
+/* The limit of frames in a record of a stack, also if kernel.perf_event_max_stack is higher. */
 #define MAX_FRAMES 255
+/* Of a user stack that has more, so many innermost and outermost frames are recorded. */
+#define LEAF_FRAMES 159
+#define ROOT_FRAMES (MAX_FRAMES - LEAF_FRAMES)
+/* A walk goes no farther. */
+#define WALK_FRAMES_MAX 32768
 
 #include "record_kinds.h"
 
@@ -80,6 +85,12 @@ enum stack_flags {
 	STACK_SYSCALL_PC = 1 << 1, /* frame 0 is a return address (STACK_USER only) */
 	STACK_GUESSED = 1 << 2,	   /* some frames are FRAME_GUESSED */
 	STACK_FROM_COPY = 1 << 3,  /* walked by the recorder, from a copy of the stack */
+	STACK_DEEP = 1 << 4, /* frames are left out: a struct stack_gap is behind the frames */
+	/*
+	 * The outermost frames were walked from a frame of an earlier walk of that thread, which
+	 * was found to be on the stack still; stack_gap::left_out is the least that it can be.
+	 */
+	STACK_JOINED = 1 << 5,
 };
 
 /* In the frames of a user stack walked by unwind tables, above the 57 bits of an address. */
@@ -123,6 +134,28 @@ struct rec_stack {
 	u64 tables_ns;
 	u64 frames[]; /* count of them */
 };
+
+/*
+ * STACK_DEEP: `left_out` frames are missing between frames[leaf - 1] and the outermost ones, which
+ * begin at the index stack_gap_root() and go on at `leaf` after the last one.
+ */
+struct stack_gap {
+	u32 left_out;
+	u16 leaf;
+	u16 reserved;
+};
+
+/* Where the n-th frame of a walk, counted from 0, is stored; a later one may replace it. */
+static inline u32 stack_frame_index(u32 n)
+{
+	return n < MAX_FRAMES ? n : LEAF_FRAMES + (n - LEAF_FRAMES) % ROOT_FRAMES;
+}
+
+/* The index of the innermost one of the outermost frames; leaf must be less than count. */
+static inline u32 stack_gap_root(const struct stack_gap *gap, u32 count)
+{
+	return gap->leaf + gap->left_out % (count - gap->leaf);
+}
 
 /*
  * REC_FAULT: a page fault. It is sent when the kernel has handled the fault, at h.ns, if the fault

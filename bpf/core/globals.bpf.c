@@ -34,6 +34,7 @@ u64 name_sent[NAME_SENT_SLOTS];
 u32 memo_tags[MEMO_SETS][MEMO_WAYS];
 struct found_rule found_rules[FOUND_RULES];
 struct thread_slot thread_slots[SLEEP_SLOTS];
+struct stack_anchor stack_anchors[STACK_ANCHORS];
 u64 softirq_callers[SOFTIRQ_CALLERS];
 struct closing_socket closing_sockets[CLOSING_SLOTS];
 struct fault_counts fault_counts;
@@ -123,20 +124,15 @@ __noinline u32 stack_slot_take(u64 ns)
 	return ~0U;
 }
 
-#define HASH_PARTS 15
-#define HASH_PART  (MAX_FRAMES / HASH_PARTS)
-_Static_assert(HASH_PARTS *HASH_PART == MAX_FRAMES, "all frames are hashed");
+#define HASH_PART 8 /* frames; the verifier follows each turn of a loop */
 
-/* Adds the frames from `first` on to the hash in slot->stack.id. */
-__noinline int stack_hash_part(struct stack_slot *slot, u32 first)
+static long hash_part(u32 part, struct stack_slot **context)
 {
-	u64 hash;
+	struct stack_slot *slot = *context;
+	u64 hash = slot->stack.id;
 
-	if (!slot)
-		return 0;
-	hash = slot->stack.id;
 	for (u32 i = 0; i < HASH_PART; i++) {
-		u32 at = first + i;
+		u32 at = part * HASH_PART + i;
 
 		if (at >= slot->stack.count || at >= MAX_FRAMES)
 			break;
@@ -148,19 +144,12 @@ __noinline int stack_hash_part(struct stack_slot *slot, u32 first)
 	return 0;
 }
 
-/*
- * Hashes slot->stack.count frames into slot->stack.id, which holds the seed. The verifier follows
- * each turn of a loop, but a global function once, so the loop is divided in two.
- */
+/* Hashes slot->stack.count frames into slot->stack.id, which holds the seed. */
 __noinline int stack_hash(struct stack_slot *slot)
 {
 	if (!slot)
 		return 0;
-	for (u32 first = 0; first < MAX_FRAMES; first += HASH_PART) {
-		if (first >= slot->stack.count)
-			break;
-		stack_hash_part(slot, first);
-	}
+	bpf_loop((slot->stack.count + HASH_PART - 1) / HASH_PART, hash_part, &slot, 0);
 	if (!slot->stack.id)
 		slot->stack.id = 1; /* 0 means "none" */
 	return 0;

@@ -59,6 +59,7 @@ extern u32 memo_tags[MEMO_SETS][MEMO_WAYS]; /* of user stacks' memos */
 extern u8 kernel_memo_last[MEMO_SETS];
 extern struct found_rule found_rules[FOUND_RULES]; /* see unwind.bpf.c */
 extern struct thread_slot thread_slots[SLEEP_SLOTS];
+extern struct stack_anchor stack_anchors[STACK_ANCHORS]; /* see unwind_deep.bpf.c */
 extern u64 softirq_callers[SOFTIRQ_CALLERS];
 extern struct closing_socket closing_sockets[CLOSING_SLOTS];
 extern struct fault_counts fault_counts;
@@ -198,6 +199,8 @@ struct stack_memo_map {
 	__type(value, struct user_stack_memo);
 };
 
+#define WALK_MARKS 8 /* parts of a walk whose beginnings are noted; a power of 2 */
+
 /* A mapping that the kernel was asked for (unwind_process.bpf.h). */
 struct found_vma {
 	struct unwind_object_key key;
@@ -232,13 +235,20 @@ struct stack_slot {
 		u64 auxv[SAVED_AUXV_WORDS];
 	};
 	struct found_vma found;
+	u32 depth;     /* frames of the walk so far, with those that were replaced */
+	u32 last_part; /* unwind_deep.bpf.c decides there how the walk goes on */
+	u32 left_out;  /* see struct stack_gap; 0 = none */
+	u32 reserved_deep;
+	u64 deep_ns; /* when the deep part of the walk began */
+	struct stack_anchor marks[WALK_MARKS];
 	struct memo_reads reads;
 	u64 word;	  /* the last word that was read */
 	u64 window_start; /* AVMA of the part of the stack that `window` holds, or NO_WINDOW */
 	u64 window[WINDOW_SIZE / sizeof(u64)];
 	union {
 		struct rec_stack stack;
-		u8 buffer[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
+		u8 buffer[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64) +
+			  sizeof(struct stack_gap)];
 	};
 } __attribute__((aligned(MAP_PAGE)));
 

@@ -7,6 +7,7 @@
  */
 #include "unwind.bpf.h"
 #include "stack_copy.bpf.h"
+#include "unwind_deep.bpf.h"
 #include "unwind_process.bpf.h"
 #include "user_side.bpf.h"
 
@@ -372,24 +373,25 @@ static __always_inline bool walk_find_rule(WALK_SELF, u32 pc, struct unwind_rule
 __noinline int unwind_step(struct stack_slot *slot)
 {
 	struct rec_stack *stack;
-	u32 count;
+	u32 at;
 	u64 frame;
 
 	if (!slot)
 		return STACK_FAULT;
 	stack = &slot->stack;
-	count = stack->count;
-	if (count >= MAX_FRAMES)
-		return STACK_TRUNCATED;
 	frame = slot->walk.pc;
-	if (slot->walk.exact && count > 0)
+	if (slot->walk.exact && slot->depth > 0)
 		frame |= FRAME_EXACT;
 	if (slot->walk.guessed) {
 		frame |= FRAME_GUESSED;
 		stack->h.flags |= STACK_GUESSED;
 	}
-	stack->frames[count] = frame;
-	stack->count = count + 1;
+	at = stack_frame_index(slot->depth);
+	barrier_var(at); /* or clang omits the check, which the verifier needs */
+	if (at >= MAX_FRAMES)
+		return STACK_TRUNCATED;
+	stack->frames[at] = frame;
+	slot->depth++;
 	return walk_step(slot);
 }
 
@@ -506,7 +508,9 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	slot->window_start = NO_WINDOW;
 	slot->reads.count = slot->reads.unusable = 0;
 	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
-	stack->count = 0;
+	stack->count = slot->depth = slot->left_out = 0;
+	slot->last_part = SURE_PARTS;
+	slot->deep_ns = 0;
 	stack->tables_ns = slot->process.tables_ns;
 	stack->result = WALK_CONTINUE;
 	/* The flag is set before exit_mm() releases the memory. */
@@ -526,32 +530,34 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	return 0;
 }
 
-#define WALK_PART 16 /* frames; the verifier follows each turn of a loop, so there are two */
-
-__noinline int unwind_walk_part(struct stack_slot *slot)
+/* Kernel 6.1 has no stack left for another function between this one and unwind_step(). */
+static long walk_part(u32 part, struct stack_slot **context)
 {
+	struct stack_slot *slot = *context;
 	int result = WALK_CONTINUE;
 
-	if (!slot)
-		return 0;
+	if (part == slot->last_part && unwind_deepen(slot))
+		return 1;
+	unwind_mark(slot, part);
 	for (u32 i = 0; i < WALK_PART; i++) {
 		result = unwind_step(slot);
 		if (result != WALK_CONTINUE)
 			break;
 	}
 	slot->stack.result = result;
-	return 0;
+	return result != WALK_CONTINUE;
 }
 
 __noinline int unwind_walk(struct stack_slot *slot)
 {
-	if (!slot)
+	if (!slot || slot->stack.result != WALK_CONTINUE)
 		return 0;
-	for (u32 i = 0; i <= MAX_FRAMES / WALK_PART; i++) {
-		if (slot->stack.result != WALK_CONTINUE)
-			break;
-		unwind_walk_part(slot);
-	}
+	bpf_loop(WALK_PARTS, walk_part, &slot, 0);
+	if (slot->stack.result == WALK_CONTINUE)
+		slot->stack.result = STACK_TRUNCATED;
+	slot->stack.count = slot->depth;
+	if (slot->depth > MAX_FRAMES)
+		unwind_deep_end(slot);
 	return 0;
 }
 

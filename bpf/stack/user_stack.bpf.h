@@ -58,7 +58,8 @@ static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
 	sent = &stack_sent[stack->id & (STACK_SENT_SLOTS - 1)];
 	if (*sent == stack->id)
 		return stack->id;
-	size = sizeof(*stack) + count * sizeof(u64);
+	size = sizeof(*stack) + count * sizeof(u64) +
+	       !!(stack->h.flags & STACK_DEEP) * sizeof(struct stack_gap);
 	record_init(&stack->h, REC_STACK, stack->h.flags, size, ns);
 	if (!emit(RING_BULK, &stack->h, size))
 		*sent = stack->id;
@@ -180,7 +181,7 @@ static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_
 	}
 	id = slot_send(slot,
 		       seed ^ unique ^ stack->tables_ns ^ (u64)stack->result << 24 ^
-			       (u64)stack->h.flags << 16,
+			       slot->left_out * 0x9e3779b97f4a7c15ULL ^ (u64)stack->h.flags << 16,
 		       ns);
 	if (known && id != known && has_mappings_of_memo(slot))
 		memo_count(MEMO_USER, MEMO_WRONG);

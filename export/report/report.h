@@ -56,7 +56,8 @@ bool report_print_function(const Page *page, const Timeline *timeline, Frames *f
  *  "totals": {"switch": {"sent", "received", "lost" (in the whole recording, of which a flight
  * recorder, or --from and --to, leave a part), "lost_in_window"}, …},
  *  "losses": [{"kind", "cause", "cpu", "count", "from_ns", "to_ns"}],
- *  "stacks": {"walked", "whole", "guessed", "stale", "from_copy", "results": {"complete": count,
+ *  "stacks": {"walked", "whole", "guessed", "stale", "from_copy", "deep", "joined",
+ *    "deepest", "results": {"complete": count,
  * …}, "objects": [{"name", "path", "results": {"gap": count, …}}]}, "contradictions"}
  *
  * Stacks are counted by the ticks and switch-outs that have a user stack; objects are those that

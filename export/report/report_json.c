@@ -232,6 +232,9 @@ static void write_stacks(Json *json, const Timeline *timeline, Frames *frames)
 	json_key_u64(json, "guessed", sums.guessed);
 	json_key_u64(json, "stale", sums.counts[STACK_END_STALE]);
 	json_key_u64(json, "from_copy", sums.from_copy);
+	json_key_u64(json, "deep", sums.deep);
+	json_key_u64(json, "joined", sums.joined);
+	json_key_u64(json, "deepest", sums.deepest);
 	json_key_u64(json, "running_walked_ns", sums.running_walked_ns);
 	json_key_u64(json, "running_whole_ns", sums.running_complete_ns);
 	write_results(json, sums.counts, /* zeros= */ true);

@@ -54,6 +54,7 @@ typedef struct Frames {
 	Strings strings;
 	VEC(Library) libraries;
 	VEC(Frame) list; /* interned */
+	bool unfolded;	 /* recursion is not folded (recursion.h); set before the first stack */
 	Strings text_paths;
 	VEC(SourceText) texts; /* index = number of the path */
 	struct FramesPrivate *private;
@@ -71,7 +72,8 @@ void frames_free(Frames *frames);
  * definition was lost is the pseudo frame "[stack lost]". Where a user stack continues by frame
  * pointers or by an uncertain rule, in code without an unwind table, the pseudo frame "[guessed]"
  * precedes the outermost of these frames, so that calls from the same code share it at any depth.
- * The array is valid until the next call; the return value is its length.
+ * Recursion is folded, and the pseudo frame of recursion_gap() stands for frames that were left
+ * out. The array is valid until the next call; the return value is its length.
  *
  * exact_kernel_leaf: the innermost kernel frame is an interrupted pc (a tick), not a return
  * address.
@@ -85,6 +87,8 @@ typedef struct StackEnd {
 	uint8_t reason; /* enum stack_end */
 	bool guessed;	/* some of its frames were found by frame pointers or an uncertain rule */
 	bool from_copy; /* walked by the recorder */
+	bool joined;	/* STACK_JOINED */
+	uint32_t depth; /* frames, with those that were left out */
 	uint32_t lib;	/* of the outermost frame, or LIBRARY_NONE */
 } StackEnd;
 

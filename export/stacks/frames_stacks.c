@@ -2,6 +2,7 @@
 /* frames_stacks.c - from stacks to frames: where stacks end, and why. */
 #include "frame_address.h"
 #include "frames_private.h"
+#include "recursion.h"
 #include "runtime_functions.h"
 #include "symbol_record.h"
 #include <string.h>
@@ -187,14 +188,17 @@ static bool is_guessed(const Walked *walked, size_t i)
 }
 
 /*
- * Pushes `count` frames, the outermost first, with pseudo frames for guesses and for the truncated
- * end.
+ * Pushes `count` frames, the outermost first, with pseudo frames for guesses and for what was left
+ * out.
  */
 static void push_walked(Frames *frames, const Walked *walked, size_t count, StackEnd *end)
 {
 	for (size_t i = count; i-- > 0;) {
 		const Place *place;
 
+		if (i + 1 == walked->stack->leaf && count > walked->stack->leaf)
+			*vec_push(&frames->private->chains) =
+				recursion_gap(frames, walked->stack->left_out, end->joined);
 		if (!end->guessed && is_guessed(walked, i)) {
 			end->guessed = true;
 			push_pseudo(frames, "[guessed]");
@@ -243,12 +247,19 @@ static StackEnd chain_user(Frames *frames, const Timeline *timeline, const Stack
 	StackEnd end = {
 		.reason = stack_end(stack),
 		.from_copy = stack->flags & STACK_FROM_COPY,
+		.joined = stack->flags & STACK_JOINED,
+		.depth = stack->count + stack->left_out,
 		.lib = LIBRARY_NONE,
 	};
+	size_t first = frames->private->chains.count;
 	size_t count = walked.by_tables ? chain_by_tables(frames, &walked, &end)
 					: chain_by_frame_pointers(frames, &walked, &end);
 
 	push_walked(frames, &walked, count, &end);
+	if (!frames->unfolded)
+		frames->private->chains.count =
+			first + recursion_fold(frames, frames->private->chains.items + first,
+					       frames->private->chains.count - first);
 	return end;
 }
 

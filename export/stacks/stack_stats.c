@@ -48,6 +48,9 @@ static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 	sums->counts[end.reason]++;
 	sums->guessed += end.guessed;
 	sums->from_copy += end.from_copy;
+	sums->deep += end.depth > MAX_FRAMES;
+	sums->joined += end.joined;
+	sums->deepest = MAX(sums->deepest, end.depth);
 	object_of(counting, end.lib)->counts[end.reason]++;
 }
 
@@ -215,9 +218,22 @@ static char *running_text(const StackStats *sums)
 			 parts / 10, parts % 10);
 }
 
+/* Returns what is said of stacks of which frames were left out. */
+static char *deep_text(const StackStats *sums)
+{
+	_cleanup_free_ char *joined = NULL;
+
+	if (sums->deep == 0)
+		return xstrdup("");
+	joined = sums->joined ? xasprintf("; of %" PRIu64 " the depth is not known", sums->joined)
+			      : xstrdup("");
+	return xasprintf(", %" PRIu64 " with frames left out (up to %" PRIu32 " frames%s)",
+			 sums->deep, sums->deepest, joined);
+}
+
 char *stack_stats_line(const StackStats *sums)
 {
-	_cleanup_free_ char *guessed = NULL, *pointers = NULL, *running = NULL;
+	_cleanup_free_ char *guessed = NULL, *pointers = NULL, *running = NULL, *deep = NULL;
 	uint64_t parts = sums->walked ? sums->complete * 1000 / sums->walked : 0;
 
 	if (sums->walked == 0)
@@ -233,9 +249,10 @@ char *stack_stats_line(const StackStats *sums)
 				       sums->counts[STACK_FRAME_POINTERS])
 			   : xstrdup("");
 	running = running_text(sums);
+	deep = deep_text(sums);
 	if (sums->complete == sums->walked)
-		return xasprintf("%" PRIu64 " walked, 100 %% complete%s%s", sums->walked, guessed,
-				 running);
-	return xasprintf("%" PRIu64 " walked, %" PRIu64 ".%" PRIu64 " %% complete%s%s%s",
-			 sums->walked, parts / 10, parts % 10, guessed, pointers, running);
+		return xasprintf("%" PRIu64 " walked, 100 %% complete%s%s%s", sums->walked, guessed,
+				 deep, running);
+	return xasprintf("%" PRIu64 " walked, %" PRIu64 ".%" PRIu64 " %% complete%s%s%s%s",
+			 sums->walked, parts / 10, parts % 10, guessed, pointers, deep, running);
 }

@@ -32,6 +32,9 @@ typedef struct StackStats {
 	uint64_t running_complete_ns; /* the part of it with a complete one */
 	uint64_t guessed;   /* some frames were found by frame pointers or an uncertain rule */
 	uint64_t from_copy; /* walked by the recorder */
+	uint64_t deep;	    /* some frames were left out */
+	uint64_t joined;    /* of these, those whose number of frames is not known (STACK_JOINED) */
+	uint32_t deepest;   /* frames of the deepest stack, as far as known */
 	VEC(StackObject) objects;  /* by name, then by first occurrence */
 	VEC(StackShortage) shorts; /* truncated stacks, the largest count first */
 } StackStats;

@@ -242,6 +242,8 @@ typedef struct StackDef {
 	uint64_t tables_ns; /* see rec_stack; 0 = the walk used no mappings */
 	uint16_t count;
 	uint16_t result; /* enum stack_result */
+	uint16_t leaf;	 /* frames up to where some are left out; 0 = none are */
+	uint32_t left_out;
 	/* Its index in Timeline::basis, plus 1; 0 = none. */
 	uint32_t basis;
 	uint8_t flags; /* enum stack_flags */

@@ -21,14 +21,37 @@ TimelineBuilder *timeline_builder_new(void)
 	return builder;
 }
 
+/* Adds the frames in their order, and where some are left out. */
+static void add_frames(Timeline *timeline, StackDef *stack, const struct rec_stack *record)
+{
+	struct stack_gap gap = {};
+	uint32_t root;
+
+	stack->leaf = stack->left_out = 0;
+	if (record->h.flags & STACK_DEEP) {
+		memcpy(&gap, record->frames + record->count, sizeof(gap));
+		stack->leaf = gap.leaf < record->count ? gap.leaf : 0;
+		stack->left_out = gap.left_out;
+	}
+	for (uint32_t i = 0; i < (stack->leaf ? stack->leaf : record->count); i++)
+		*vec_push(&timeline->frames) = record->frames[i];
+	if (!stack->leaf)
+		return;
+	root = stack_gap_root(&gap, record->count);
+	for (uint32_t i = root; i < record->count; i++)
+		*vec_push(&timeline->frames) = record->frames[i];
+	for (uint32_t i = gap.leaf; i < root; i++)
+		*vec_push(&timeline->frames) = record->frames[i];
+}
+
 static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
 {
 	Timeline *timeline = builder->timeline;
 	uint32_t index = stack_reference(builder, record->id);
 	StackDef *stack;
 
-	if (index == STACK_NONE ||
-	    record->count > (record->h.len - sizeof(*record)) / sizeof(uint64_t))
+	if (index == STACK_NONE || record->count + (record->h.flags & STACK_DEEP ? 1u : 0u) >
+					   (record->h.len - sizeof(*record)) / sizeof(uint64_t))
 		return;
 	stack = &timeline->stacks.items[index];
 	/*
@@ -44,8 +67,7 @@ static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
 	stack->result = record->result;
 	stack->flags = record->h.flags;
 	stack->defined = true;
-	for (uint32_t i = 0; i < record->count; i++)
-		*vec_push(&timeline->frames) = record->frames[i];
+	add_frames(timeline, stack, record);
 }
 
 /*

@@ -40,6 +40,7 @@ _Static_assert(offsetof(struct rec_watch, watched) == 40, "REC_WATCH");
 _Static_assert(sizeof(struct rec_futex) == 56, "REC_FUTEX");
 _Static_assert(offsetof(struct rec_device, text) == 32, "REC_DEVICE");
 _Static_assert(offsetof(struct rec_stack, frames) == 40, "REC_STACK");
+_Static_assert(sizeof(struct stack_gap) == sizeof(u64), "REC_STACK");
 _Static_assert(sizeof(struct rec_window) == 24, "REC_WINDOW");
 _Static_assert(offsetof(struct rec_file, base_svma) == 48, "REC_FILE");
 _Static_assert(offsetof(struct rec_file, path) == 72, "REC_FILE");
@@ -137,6 +138,17 @@ static bool watch_is_good(const struct rec_watch *watch, size_t tail)
 	return true;
 }
 
+/* `words` follow the fixed part. A gap has frames on both sides. */
+static bool stack_is_good(const struct rec_stack *stack, size_t words)
+{
+	struct stack_gap gap;
+
+	if (!(stack->h.flags & STACK_DEEP) || stack->count >= words)
+		return stack->count <= words && !(stack->h.flags & STACK_DEEP);
+	memcpy(&gap, stack->frames + stack->count, sizeof(gap));
+	return gap.leaf > 0 && gap.leaf < stack->count;
+}
+
 static bool check_tail(const struct record *record)
 {
 	size_t tail = record->len - record_info(record->kind)->fixed_size;
@@ -158,7 +170,7 @@ static bool check_tail(const struct record *record)
 #ifdef WALLPROF_PLANTED_BUG
 		tail += sizeof(u64); /* a deliberate error, which tests/fuzz must find */
 #endif
-		return ((const struct rec_stack *)record)->count <= tail / sizeof(u64);
+		return stack_is_good((const struct rec_stack *)record, tail / sizeof(u64));
 	case REC_INODE:
 		return ((const struct rec_inode *)record)->size <= tail;
 	case REC_SOCKET:

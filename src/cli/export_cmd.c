@@ -74,6 +74,7 @@ static int read_all(CaptureReader *reader, const LoadOptions *options, Loaded *l
 	*ret_has_symbols = false;
 	timeline_builder_filter(builder, &filter);
 	loaded->frames = frames_new();
+	loaded->frames->unfolded = options->all_frames;
 	progress_begin("reading the capture");
 	while ((got = capture_read_sorted(reader, &record)) > 0) {
 		if (++count % RECORDS_PER_SHARE == 0)

@@ -613,6 +613,8 @@ const OptionInfo option_table[] = {
 	{"process", 0, "P[,P…]", READING, "only these processes: IDs, or names such as 'cc*'",
 	 set_process_filter, 0},
 	{"thread", 0, "T[,T…]", READING, "only these threads: IDs or names", set_thread_filter, 0},
+	{"all-frames", 0, NULL, PROFILE | READING, "do not fold recursion in stacks",
+	 FLAG(load.all_frames)},
 	{"state", 0, "S[,S…]", EXPORT, "only these: running, runnable, blocked, unknown",
 	 set_states, 0},
 	{"json", 0, NULL, REPORT, "print the report as JSON", FLAG(report.json)},

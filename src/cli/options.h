@@ -31,6 +31,7 @@ typedef struct LoadOptions {
 	pid_t critical_tid; /* the critical path ends where this thread ends; 0 = the command's */
 	bool no_debuginfod;
 	bool no_source;
+	bool all_frames; /* recursion is not folded */
 } LoadOptions;
 
 typedef struct ExportOptions {

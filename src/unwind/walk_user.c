@@ -46,13 +46,16 @@ static bool walk_find_rule(Walker *self, uint32_t pc, struct unwind_rule *ret)
 
 #include "walk.h"
 
+_Static_assert(sizeof(((struct stack_anchor *)0)->frame) == offsetof(struct walk, regs),
+	       "the frame of a walk, which unwind_deep.bpf.c copies");
+
 static uint64_t frame_of(const struct walk *walk, bool is_leaf)
 {
 	return walk->pc | (walk->exact && !is_leaf ? FRAME_EXACT : 0) |
 	       (walk->guessed ? FRAME_GUESSED : 0);
 }
 
-int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *ret_count)
+static Walker walker_of(const WalkInput *input)
 {
 	Walker walker = {
 		.walk = {.pc = input->regs[DWARF_RETURN],
@@ -63,9 +66,16 @@ int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *
 			 .inner = true},
 		.input = input,
 	};
-	int result = WALK_CONTINUE;
 
 	memcpy(walker.walk.regs, input->regs, sizeof(walker.walk.regs));
+	return walker;
+}
+
+int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *ret_count)
+{
+	Walker walker = walker_of(input);
+	int result = WALK_CONTINUE;
+
 	*ret_count = 0;
 	while (result == WALK_CONTINUE) {
 		if (*ret_count == max)
@@ -75,6 +85,23 @@ int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *
 		result = walk_step(&walker);
 	}
 	return result;
+}
+
+int walk_user_deep(const WalkInput *input, uint64_t *ret_frames, size_t *ret_count,
+		   uint32_t *ret_left_out)
+{
+	Walker walker = walker_of(input);
+	int result = WALK_CONTINUE;
+	uint32_t depth = 0;
+
+	while (result == WALK_CONTINUE && depth < WALK_FRAMES_MAX) {
+		ret_frames[stack_frame_index(depth)] = frame_of(&walker.walk, depth == 0);
+		depth++;
+		result = walk_step(&walker);
+	}
+	*ret_count = depth < MAX_FRAMES ? depth : MAX_FRAMES;
+	*ret_left_out = depth - *ret_count;
+	return result == WALK_CONTINUE ? STACK_TRUNCATED : result;
 }
 
 const struct unwind_row *walk_user_search(const struct unwind_row *rows, size_t count, uint32_t pc)

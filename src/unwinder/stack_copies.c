@@ -108,20 +108,24 @@ static bool find_rule(void *user, const struct unwind_mapping *mapping, uint32_t
 
 /* Replaces the stack that BPF could walk. */
 static int emit_stack(StackCopies *copies, const struct rec_stack_copy *copy, const Image *image,
-		      const uint64_t *frames, size_t count, int result)
+		      const uint64_t *frames, size_t count, uint32_t left_out, int result)
 {
 	union {
 		struct rec_stack stack;
-		uint8_t room[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(uint64_t)];
+		uint8_t room[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(uint64_t) +
+			     sizeof(struct stack_gap)];
 	} record = {};
+	struct stack_gap gap = {.left_out = left_out, .leaf = LEAF_FRAMES};
 	uint8_t guessed = 0;
 
 	for (size_t i = 0; i < count; i++)
 		guessed |= frames[i] & FRAME_GUESSED ? STACK_GUESSED : 0;
 	record.stack.h = (struct record){
-		.len = sizeof(record.stack) + count * sizeof(*frames),
+		.len = sizeof(record.stack) + count * sizeof(*frames) +
+		       (left_out ? sizeof(gap) : 0),
 		.kind = REC_STACK,
-		.flags = (copy->h.flags & ~STACK_GUESSED) | STACK_FROM_COPY | guessed,
+		.flags = (copy->h.flags & (STACK_USER | STACK_SYSCALL_PC)) | STACK_FROM_COPY |
+			 guessed | (left_out ? STACK_DEEP : 0),
 		.cpu = copy->h.cpu,
 		.ns = copy->h.ns,
 	};
@@ -135,6 +139,8 @@ static int emit_stack(StackCopies *copies, const struct rec_stack_copy *copy, co
 	record.stack.tables_ns =
 		image->uncertain_since_ns ? MIN(copy->h.ns, image->uncertain_since_ns) : copy->h.ns;
 	memcpy(record.stack.frames, frames, count * sizeof(*frames));
+	if (left_out)
+		memcpy(record.stack.frames + count, &gap, sizeof(gap));
 	return copies->sink(copies->user, &record.stack.h);
 }
 
@@ -143,6 +149,7 @@ static int walk_copy(StackCopies *copies, const struct rec_stack_copy *copy, Cop
 		     bool keep)
 {
 	uint64_t frames[MAX_FRAMES];
+	uint32_t left_out;
 	size_t count;
 	int result;
 	WalkInput input = {
@@ -154,7 +161,7 @@ static int walk_copy(StackCopies *copies, const struct rec_stack_copy *copy, Cop
 	};
 
 	memcpy(input.regs, copy->regs, sizeof(input.regs));
-	result = walk_user(&input, frames, MAX_FRAMES, &count);
+	result = walk_user_deep(&input, frames, &count, &left_out);
 	if (result == STACK_NO_TABLE && keep)
 		return 1;
 	if (result == STACK_FAULT && walk->short_copy)
@@ -163,7 +170,7 @@ static int walk_copy(StackCopies *copies, const struct rec_stack_copy *copy, Cop
 		copies->counts.walked++;
 	else
 		copies->counts.partly++;
-	return emit_stack(copies, copy, walk->image, frames, count, result);
+	return emit_stack(copies, copy, walk->image, frames, count, left_out, result);
 }
 
 /* Returns as walk_copy(). */

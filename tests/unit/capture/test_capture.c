@@ -309,6 +309,12 @@ static void test_malformed_records(void **state)
 	record = make_stack(1, 0, 0, pcs, 2);
 	((struct rec_stack *)record)->count = 3;
 	put(writer, NULL, record);
+	/* The gap is missing, or has no frames on one side. */
+	put(writer, NULL, make_stack(1, STACK_DEEP, 0, pcs, 2));
+	record = make_stack(1, STACK_DEEP, 0, pcs, 2);
+	((struct rec_stack *)record)->count = 1;
+	((struct rec_stack *)record)->frames[1] = 1ULL << 32;
+	put(writer, NULL, record);
 	record = make_file(1, 0, "/bin/true", 0);
 	((struct rec_file *)record)->build_id_len = 21;
 	put(writer, NULL, record);
@@ -346,7 +352,7 @@ static void test_malformed_records(void **state)
 	assert_int_equal(read_all(fixture->path, &stream, &damaged, &counts), 0);
 	assert_false(damaged);
 	assert_int_equal(counts.unknown, 2);
-	assert_int_equal(counts.malformed, 17);
+	assert_int_equal(counts.malformed, 19);
 	assert_int_equal(counts.records, 4);
 	vec_free(&stream);
 }

@@ -366,6 +366,7 @@ static void test_loops(void **state)
 	give_symbol(fixture, 1, 0x2000, 0x2000, "leaf", NULL);
 	give_symbol(fixture, 1, 0x3000, 0x2ff0, "caller", NULL);
 	give_symbol(fixture, 1, 0x3008, 0x2ff0, "caller", NULL);
+	fixture->frames->unfolded = true;
 	stack = add_stack(fixture, STACK_USER, STACK_TRUNCATED, pcs, 100);
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
 			    "[truncated: no frame pointers];caller;leaf");

@@ -214,6 +214,7 @@ static void test_deep_recursion(void **state)
 		pcs[i] = AVMA + 0x3001;
 	pcs[0] = AVMA + 0x2000;
 	give_names(fixture);
+	fixture->frames->unfolded = true;
 	stack = add_walked(fixture, 0, STACK_TRUNCATED, pcs, 100);
 	assert_int_equal(frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
 					STACK_NONE, false, &indexes),
