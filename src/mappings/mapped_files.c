@@ -2,6 +2,7 @@
 #include "mapped_files.h"
 #include "elf_identifier.h"
 #include "mapped_range.h"
+#include "mapped_roots.h"
 #include "proc_maps.h"
 #include "proc_status.h"
 #include "safe_open.h"
@@ -15,7 +16,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define NO_ROOT UINT32_MAX
 /* If there are no more descriptors, so many files are closed, and as many more are looked at. */
 #define CLOSE_AT_ONCE 64
 /* The rights of so many different users that map one file are kept. */
@@ -28,85 +28,31 @@ typedef struct HeldFile {
 	int error;  /* why it could not be opened, a negative errno */
 	char *path; /* below its root; NULL if it was never open */
 	uint8_t flags;
-	bool closed; /* descriptors were scarce, and its path led to it */
-	bool gone;   /* it was closed, and its path leads to it no more */
-	bool pinned; /* its descriptor is in use */
+	bool closed;  /* descriptors were scarce, and its path led to it */
+	bool gone;    /* it was closed, and its path leads to it no more */
+	bool pinned;  /* its descriptor is in use */
 	dev_t device;
 	ino_t inode;
-	uint32_t root; /* of the processes that map it: index in MappedFiles::roots, or NO_ROOT:
-			  wallprof's own */
+	uint32_t root;		 /* of the processes that map it, a number of mapped_roots_hold() */
 	uint64_t size, mtime_ns; /* as of its opening */
 	ElfIdentity identity;
 	uint32_t rights[RIGHTS_OF_FILE]; /* of the processes that mapped it, at that moment */
 	uint8_t rights_count, rights_looks;
 } HeldFile;
 
-/* A root folder other than wallprof's: of a container, or by chroot. */
-typedef struct Root {
-	uint64_t mount_namespace; /* inode */
-	dev_t device;
-	ino_t inode;
-	int fd; /* O_PATH; keeps the folder reachable after the processes have ended */
-} Root;
-
 struct MappedFiles {
 	RecordSink sink;
 	void *user;
 	ElfIdentifier *identifier;
-	VEC(Root) roots;
-	Root own_root;
+	MappedRoots roots;
 	JitFiles jit;
+	MovedSuspects moved;
 	VEC(HeldFile) list;	/* index = id - 1 */
 	size_t next_to_close;	/* in list */
 	VEC(OpenRights) rights; /* different ones */
 	Strings keys;
 	VEC(uint32_t) ids; /* of the file with key i */
 };
-
-/* Finds the root folder of the process. Returns false if it cannot be determined. */
-static bool find_root(const char *process, Root *root)
-{
-	_cleanup_free_ char *mounts_path = xasprintf("%s/ns/mnt", process);
-	_cleanup_free_ char *root_path = xasprintf("%s/root/", process);
-	struct stat mounts, folder;
-
-	if (stat(mounts_path, &mounts) || stat(root_path, &folder))
-		return false;
-	root->mount_namespace = mounts.st_ino;
-	root->device = folder.st_dev;
-	root->inode = folder.st_ino;
-	return true;
-}
-
-static bool same_root(const Root *a, const Root *b)
-{
-	return a->mount_namespace == b->mount_namespace && a->device == b->device &&
-	       a->inode == b->inode;
-}
-
-/*
- * Returns the process's root among those that are held, opening it if it is new; NO_ROOT =
- * wallprof's own.
- */
-static uint32_t hold_root(MappedFiles *files, uint32_t ns_tgid)
-{
-	Root root = {.fd = -1};
-	char path[64];
-
-	ns_tgid = proc_living_thread(ns_tgid);
-	snprintf(path, sizeof(path), "/proc/%u", ns_tgid);
-	if (!find_root(path, &root) || same_root(&root, &files->own_root))
-		return NO_ROOT;
-	for (size_t i = 0; i < files->roots.count; i++)
-		if (same_root(&root, &files->roots.items[i]))
-			return i;
-	snprintf(path, sizeof(path), "/proc/%u/root/", ns_tgid);
-	root.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root.fd < 0)
-		return NO_ROOT;
-	*vec_push(&files->roots) = root;
-	return files->roots.count - 1;
-}
 
 MappedFiles *mapped_files_new(RecordSink sink, void *user)
 {
@@ -115,8 +61,7 @@ MappedFiles *mapped_files_new(RecordSink sink, void *user)
 	files->sink = sink;
 	files->user = user;
 	files->identifier = elf_identifier_new(elf_identify);
-	files->own_root = (Root){.fd = -1};
-	find_root("/proc/self", &files->own_root);
+	mapped_roots_init(&files->roots);
 	return files;
 }
 
@@ -133,10 +78,9 @@ void mapped_files_free(MappedFiles *files)
 		return;
 	for (size_t i = 0; i < files->list.count; i++)
 		release(&files->list.items[i]);
-	for (size_t i = 0; i < files->roots.count; i++)
-		close(files->roots.items[i].fd);
-	vec_free(&files->roots);
+	mapped_roots_free(&files->roots);
 	jit_files_free(&files->jit);
+	moved_suspects_free(&files->moved);
 	elf_identifier_free(files->identifier);
 	vec_free(&files->list);
 	vec_free(&files->rights);
@@ -145,8 +89,7 @@ void mapped_files_free(MappedFiles *files)
 	free(files);
 }
 
-/* Returns whether no file is behind the mapping: [heap], [stack], //anon, /memfd:, /dev/zero, … */
-static bool path_is_anonymous(const char *path)
+bool mapped_files_is_anonymous(const char *path)
 {
 	static const char *const prefixes[] = {"[",	    "//anon", "/anon_hugepage",
 					       "/dev/zero", "/SYSV",  "anon_inode:"};
@@ -193,15 +136,10 @@ static int is_mapped(void *user, enum mapped_method way, int fd, const struct st
 	return error;
 }
 
-static int root_fd(const MappedFiles *files, uint32_t root)
-{
-	return root == NO_ROOT ? -1 : files->roots.items[root].fd;
-}
-
 static int open_in_root(const MappedFiles *files, const HeldFile *held, const char *path,
 			struct stat *ret_stat)
 {
-	return safe_open_in(root_fd(files, held->root), path, ret_stat);
+	return safe_open_in(mapped_roots_fd(&files->roots, held->root), path, ret_stat);
 }
 
 /* Opens a file again that was closed. Returns a new descriptor, or a negative errno. */
@@ -280,7 +218,7 @@ static MappedRange range_of(const MappedFiles *files, const MappingSeen *mapping
 	return (MappedRange){.ns_tgid = mapping->ns_tgid,
 			     .start = mapping->start,
 			     .end = mapping->end,
-			     .root_fd = root_fd(files, root),
+			     .root_fd = mapped_roots_fd(&files->roots, root),
 			     .path = mapping->path};
 }
 
@@ -376,7 +314,8 @@ static int may_be_dump(void *user, enum mapped_method way, int fd, const struct 
 /* A process can announce a file that it must not read. */
 static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 {
-	MappedRange range = range_of(files, mapping, hold_root(files, mapping->ns_tgid));
+	MappedRange range =
+		range_of(files, mapping, mapped_roots_hold(&files->roots, mapping->ns_tgid));
 	OpenRights rights;
 	OwnRights own;
 	struct stat st;
@@ -396,19 +335,19 @@ static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 
 static HeldFile hold(MappedFiles *files, const MappingSeen *mapping)
 {
-	HeldFile held = {.fd = -1, .root = NO_ROOT};
+	HeldFile held = {.fd = -1, .root = MAPPED_ROOT_OWN};
 
 	if (!strcmp(mapping->path, "[vdso]")) {
 		held.flags |= FILE_VDSO;
 		vdso_identify(&held.identity);
-	} else if (path_is_anonymous(mapping->path)) {
+	} else if (mapped_files_is_anonymous(mapping->path)) {
 		held.flags |= FILE_ANON;
 	} else if (jit_files_is_dump(mapping->path)) {
 		held.flags |=
 			FILE_UNREADABLE; /* it is mapped to announce itself, not to be executed */
 		hold_dump(files, mapping);
 	} else {
-		held.root = hold_root(files, mapping->ns_tgid);
+		held.root = mapped_roots_hold(&files->roots, mapping->ns_tgid);
 		open_file(files, &held, mapping);
 	}
 	return held;
@@ -418,7 +357,7 @@ static HeldFile hold(MappedFiles *files, const MappingSeen *mapping)
  * /proc/PID/maps has an inode, the side-band a build id: a file that both report must stay one
  * file.
  */
-static int get_file(MappedFiles *files, const MappingSeen *mapping, uint32_t *ret_id)
+int mapped_files_get(MappedFiles *files, const MappingSeen *mapping, uint32_t *ret_id)
 {
 	MappingSeen identified = *mapping;
 	HeldFile held;
@@ -495,16 +434,24 @@ int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *mapping)
 		.pgoff = mapping->pgoff,
 	};
 	HeldFile *held;
-	int error = get_file(files, mapping, &record.file);
+	int error = mapped_files_get(files, mapping, &record.file);
 
 	if (error)
 		return error;
 	record.h.flags = MAPPING_EXEC | (mapping->initial ? MAPPING_INITIAL : 0);
 	held = &files->list.items[record.file - 1];
 	note_rights(files, held, mapping->ns_tgid);
-	if (held->flags & (FILE_ANON | FILE_UNREADABLE) && !(held->flags & FILE_VDSO))
-		jit_files_note_process(&files->jit, mapping->ns_tgid,
-				       root_fd(files, hold_root(files, mapping->ns_tgid)));
+	if (held->flags & (FILE_ANON | FILE_UNREADABLE) && !(held->flags & FILE_VDSO)) {
+		jit_files_note_process(
+			&files->jit, mapping->ns_tgid,
+			mapped_roots_fd(&files->roots,
+					mapped_roots_hold(&files->roots, mapping->ns_tgid)));
+		moved_suspects_note(&files->moved, mapping->ns_tgid,
+				    &(MovedSuspect){.start = mapping->start,
+						    .end = mapping->end,
+						    .ns = mapping->ns,
+						    .initial = mapping->initial});
+	}
 	if (elf_mapping_bias(&held->identity, mapping->start, mapping->end - mapping->start,
 			     mapping->pgoff, &record.bias))
 		record.bias = mapping->start - mapping->pgoff; /* as if the file were loaded flat */
@@ -519,8 +466,8 @@ int mapped_files_add_path(MappedFiles *files, const char *path, uint32_t *ret_id
 	if (!real || stat(real, &st))
 		return -errno;
 	/* The side-band will name it in the same way; no process has the id 0. */
-	return get_file(files, &(MappingSeen){.ns = now_ns(), .path = real, .inode = st.st_ino},
-			ret_id);
+	return mapped_files_get(
+		files, &(MappingSeen){.ns = now_ns(), .path = real, .inode = st.st_ino}, ret_id);
 }
 
 int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
@@ -587,7 +534,7 @@ int mapped_files_open_beside(void *user, const MappedFile *file, const char *pat
 static int open_source(const MappedFiles *files, const HeldFile *held, uint32_t file,
 		       const char *path, struct stat *ret_stat)
 {
-	if (!held || held->root == NO_ROOT)
+	if (!held || held->root == MAPPED_ROOT_OWN)
 		return sources_open_by_path(NULL, file, path, ret_stat);
 	/*
 	 * The descriptor leads past the folders above that root, for example a container's, which
@@ -677,4 +624,14 @@ void mapped_files_pin(MappedFiles *files, uint32_t id, bool pinned)
 JitFiles *mapped_files_jit(MappedFiles *files)
 {
 	return &files->jit;
+}
+
+MovedSuspects *mapped_files_moved(MappedFiles *files)
+{
+	return &files->moved;
+}
+
+int mapped_files_emit(MappedFiles *files, const struct record *record)
+{
+	return files->sink(files->user, record);
 }

@@ -11,6 +11,7 @@
 #include "address_space.h"
 #include "elf_file.h"
 #include "jit_files.h"
+#include "moved_suspects.h"
 #include "record_info.h"
 #include <stdint.h>
 #include <sys/stat.h>
@@ -69,6 +70,20 @@ int mapped_files_open_beside(void *files, const MappedFile *file, const char *pa
  * could have read.
  */
 int mapped_files_open_source(void *files, uint32_t file, const char *path, struct stat *ret_stat);
+
+/* ---- for moved_text.h ------------------------------------------------------------------- */
+
+/* Returns the executable mappings without an ELF file, which belong to files. */
+MovedSuspects *mapped_files_moved(MappedFiles *files);
+/*
+ * Gives the id of the file behind a mapping, executable or not, which is opened and identified if
+ * it is new. Returns 0 or the sink's error.
+ */
+int mapped_files_get(MappedFiles *files, const MappingSeen *mapping, uint32_t *ret_id);
+/* Returns what the sink returns. */
+int mapped_files_emit(MappedFiles *files, const struct record *record);
+/* Returns whether no file is behind the mapping: [heap], //anon, /dev/zero, … */
+bool mapped_files_is_anonymous(const char *path);
 
 /* What the unwind table of a file needs. All pointers are owned by files. */
 typedef struct FileView {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "moved_text.h"
 #include "recorder_private.h"
 #include "signals.h"
 #include "util.h"
@@ -10,6 +11,8 @@
 #define FORGET_AFTER_NS (30 * NSEC_PER_SEC)
 /* How often the list of online CPUs is compared. */
 #define CPUS_INTERVAL_NS NSEC_PER_SEC
+/* So long is looked for moved text in a drain. */
+#define MOVED_TEXT_NS (4 * NSEC_PER_MSEC)
 /* The last drain waits so often, and so long, for a record that is still being written. */
 #define LAST_TRIES   100
 #define LAST_WAIT_US 1000
@@ -226,6 +229,9 @@ static int drain(Recording *recording, bool last)
 	if (error)
 		return error;
 	error = recording->iterating ? 0 : recording_describe_joined(recording);
+	if (error)
+		return error;
+	error = moved_text_check(recording->files, MOVED_TEXT_NS);
 	if (error)
 		return error;
 	error = recording->unwinder ? run_unwinder_round(recording) : 0;

@@ -3,6 +3,7 @@
  * recorder_targets.c - finds the targets, and describes them as they are when the window begins and
  * those that join later.
  */
+#include "moved_text.h"
 #include "proc_status.h"
 #include "recorder_private.h"
 #include "util.h"
@@ -16,6 +17,8 @@
 #define PREPARE_NS	 (2 * NSEC_PER_SEC)
 #define PREPARE_SLICE_NS (10 * NSEC_PER_MSEC)
 #define DRAIN_NS	 (20 * NSEC_PER_MSEC)
+/* The longest that moved text of a process is looked for at once: some 300 MiB are compared. */
+#define MOVED_TEXT_FIRST_NS (100 * NSEC_PER_MSEC)
 
 /* ---- before anything starts ------------------------------------------------------------ */
 
@@ -177,7 +180,7 @@ static int add_initial_mappings(Recording *recording, pid_t pid)
 			 pid, strerror(-error));
 		return 0;
 	}
-	return error;
+	return error ? error : moved_text_check(recording->files, MOVED_TEXT_FIRST_NS);
 }
 
 /*

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "moved_text.h"
+#include "proc_maps.h"
+#include "proc_status.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define PAGE	      4096ULL
+#define BLOCK	      (256u << 10) /* it is compared in such parts */
+#define LAST_PAUSE_NS NSEC_PER_SEC
+/* The pauses double, so this is a second after the memory was mapped. */
+#define LOOKS_MAX 10
+
+/* ---- the process's mappings --------------------------------------------------------------- */
+
+/* A line of /proc/PID/maps. */
+typedef struct Region {
+	uint64_t start, end, pgoff, inode;
+	bool exec;
+	char *path; /* NULL: not a file's */
+} Region;
+
+typedef VEC(Region) Regions;
+
+static void free_regions(Regions *regions)
+{
+	for (size_t i = 0; i < regions->count; i++)
+		free(regions->items[i].path);
+	vec_free(regions);
+}
+
+static int read_regions(uint32_t ns_tgid, Regions *regions)
+{
+	_cleanup_fclose_ FILE *maps = NULL;
+	_cleanup_free_ char *line = NULL;
+	char path[64];
+	size_t capacity = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", proc_living_thread(ns_tgid));
+	maps = fopen(path, "re");
+	if (!maps)
+		return -errno;
+	while (getline(&line, &capacity, maps) > 0) {
+		ProcMapping mapping;
+
+		if (!proc_maps_parse(line, &mapping))
+			continue;
+		*vec_push(regions) = (Region){
+			.start = mapping.start,
+			.end = mapping.end,
+			.pgoff = mapping.pgoff,
+			.inode = mapping.inode,
+			.exec = mapping.exec,
+			.path = mapping.inode && !mapped_files_is_anonymous(mapping.path)
+					? xstrdup(mapping.path)
+					: NULL,
+		};
+	}
+	return regions->count ? 0 : -ESRCH;
+}
+
+/* ---- comparing ---------------------------------------------------------------------------- */
+
+/* A part of a file's text, and where it would be in the process. */
+typedef struct Text {
+	uint64_t start, end; /* AVMA */
+	uint64_t offset;     /* of start in the file */
+	uint64_t bias;
+	uint32_t file;
+} Text;
+
+enum comparison { TEXT_SAME, TEXT_DIFFERENT, TEXT_LATER };
+
+static bool read_memory(pid_t pid, uint64_t address, void *to, size_t size)
+{
+	struct iovec local = {.iov_base = to, .iov_len = size};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+}
+
+/*
+ * All bytes are compared, because a program may also have changed its copy. That takes some 0.3 ms
+ * a MiB, so it goes on in the next call.
+ */
+static enum comparison compare_text(MovedProcess *process, const Text *text, int fd,
+				    uint64_t deadline_ns)
+{
+	static uint8_t memory[BLOCK], bytes[BLOCK];
+	MovedProgress *progress = &process->progress;
+	uint64_t same = 0;
+
+	if (progress->start == text->start && progress->file == text->file)
+		same = MIN(progress->same, text->end - text->start);
+	*progress = (MovedProgress){};
+	while (same < text->end - text->start) {
+		size_t size = MIN(text->end - text->start - same, (uint64_t)BLOCK);
+
+		if (now_ns() >= deadline_ns) {
+			*progress = (MovedProgress){text->start, text->file, same};
+			return TEXT_LATER;
+		}
+		if (!read_memory(process->ns_tgid, text->start + same, memory, size) ||
+		    pread(fd, bytes, size, text->offset + same) != (ssize_t)size ||
+		    memcmp(memory, bytes, size) != 0)
+			return TEXT_DIFFERENT;
+		same += size;
+	}
+	return TEXT_SAME;
+}
+
+/* Finds what of the region a segment of the file would cover. Returns false if nothing. */
+static bool overlap(const ElfSegment *load, uint64_t bias, const Region *region, Text *ret_text)
+{
+	uint64_t start = load->vaddr + bias, end = start + load->file_size;
+
+	if (!load->exec || end <= start || end <= region->start || start >= region->end)
+		return false;
+	ret_text->start = MAX(start, region->start);
+	ret_text->end = MIN(end, region->end);
+	ret_text->offset = load->offset + (ret_text->start - start);
+	ret_text->bias = bias;
+	return true;
+}
+
+/* ---- what is found ------------------------------------------------------------------------ */
+
+static int emit_mapping(MappedFiles *files, const MovedProcess *process,
+			const MovedSuspect *suspect, const Text *text, const Region *region)
+{
+	uint64_t start = MAX(text->start & ~(PAGE - 1), MAX(region->start, suspect->start));
+	uint64_t end = MIN((text->end + PAGE - 1) & ~(PAGE - 1), MIN(region->end, suspect->end));
+	struct rec_mapping record = {
+		.h = {.len = sizeof(record),
+		      .kind = REC_MAPPING,
+		      .flags = MAPPING_EXEC | (suspect->initial ? MAPPING_INITIAL : 0),
+		      .ns = suspect->ns},
+		.ns_tgid = process->ns_tgid,
+		.file = text->file,
+		.start = start,
+		.end = end,
+		/* Modulo 2^64: the region may begin before the segment does. */
+		.pgoff = text->offset - (text->start - start),
+		.bias = text->bias,
+	};
+
+	return start < end ? mapped_files_emit(files, &record.h) : 0;
+}
+
+/* Handles one region of the process. */
+typedef struct Look {
+	MappedFiles *files;
+	MovedProcess *process;
+	const Region *region;
+	uint64_t deadline_ns;
+	bool later; /* the time was over */
+} Look;
+
+static bool overlaps(const MovedSuspect *suspect, uint64_t start, uint64_t end)
+{
+	return suspect->start < end && start < suspect->end;
+}
+
+static int claim(Look *look, const Text *text)
+{
+	int error = 0;
+
+	*vec_push(&look->process->claimed) = text->start;
+	log_verbose("0x%" PRIx64 "-0x%" PRIx64 " of process %u has the text of a file", text->start,
+		    text->end, look->process->ns_tgid);
+	for (size_t i = 0; i < look->process->suspects.count && !error; i++) {
+		const MovedSuspect *suspect = &look->process->suspects.items[i];
+
+		if (overlaps(suspect, text->start, text->end))
+			error = emit_mapping(look->files, look->process, suspect, text,
+					     look->region);
+	}
+	return error;
+}
+
+static void wait_for(Look *look, const Text *text)
+{
+	for (size_t i = 0; i < look->process->suspects.count; i++) {
+		MovedSuspect *suspect = &look->process->suspects.items[i];
+
+		suspect->waits |= overlaps(suspect, text->start, text->end);
+	}
+}
+
+static bool is_claimed(const MovedProcess *process, const Text *text)
+{
+	for (size_t i = 0; i < process->claimed.count; i++)
+		if (process->claimed.items[i] == text->start)
+			return true;
+	return false;
+}
+
+/* Compares the region with the text of the file that is mapped beside it. */
+static int look_at_file(Look *look, const Region *beside)
+{
+	MappingSeen seen = {
+		.ns = now_ns(),
+		.ns_tgid = look->process->ns_tgid,
+		.start = beside->start,
+		.end = beside->end,
+		.pgoff = beside->pgoff,
+		.path = beside->path,
+		.inode = beside->inode,
+	};
+	uint64_t bias;
+	uint32_t id;
+	FileView view;
+	int error = mapped_files_get(look->files, &seen, &id);
+
+	if (error)
+		return error;
+	view = mapped_files_view(look->files, id);
+	if (view.fd < 0 || elf_mapping_bias(view.identity, beside->start,
+					    beside->end - beside->start, beside->pgoff, &bias))
+		return 0;
+	for (size_t i = 0; i < view.identity->loads.count && !error && !look->later; i++) {
+		Text text = {.file = id};
+
+		if (!overlap(&view.identity->loads.items[i], bias, look->region, &text) ||
+		    is_claimed(look->process, &text))
+			continue;
+		switch (compare_text(look->process, &text, view.fd, look->deadline_ns)) {
+		case TEXT_SAME:
+			error = claim(look, &text);
+			break;
+		case TEXT_DIFFERENT:
+			wait_for(look, &text);
+			break;
+		case TEXT_LATER:
+			look->later = true;
+			break;
+		}
+	}
+	return error;
+}
+
+/* Returns the next region with a file in this direction, or NULL. */
+static const Region *beside(const Regions *regions, size_t index, int step)
+{
+	for (size_t i = index + step; i < regions->count; i += step)
+		if (regions->items[i].path)
+			return &regions->items[i];
+	return NULL;
+}
+
+static int look_at_region(Look *look, const Regions *regions, size_t index)
+{
+	const Region *before = beside(regions, index, -1), *after = beside(regions, index, 1);
+	int error = 0;
+
+	look->region = &regions->items[index];
+	if (before)
+		error = look_at_file(look, before);
+	if (after && !error && !look->later &&
+	    !(before && before->inode == after->inode && !strcmp(before->path, after->path)))
+		error = look_at_file(look, after);
+	return error;
+}
+
+static bool is_suspect(const MovedProcess *process, const Region *region)
+{
+	for (size_t i = 0; i < process->suspects.count && region->exec; i++)
+		if (overlaps(&process->suspects.items[i], region->start, region->end))
+			return true;
+	return false;
+}
+
+/* Keeps what may still become a copy. */
+static void drop_suspects(MovedProcess *process)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < process->suspects.count; i++) {
+		MovedSuspect suspect = process->suspects.items[i];
+
+		if (!suspect.waits || ++suspect.looks == LOOKS_MAX)
+			continue;
+		suspect.waits = false;
+		process->suspects.items[kept++] = suspect;
+	}
+	process->suspects.count = kept;
+	process->claimed.count = 0;
+}
+
+/*
+ * Most executable memory without a file is code made at run time, which is mapped again and again.
+ * The pauses keep what looking costs below a small share of the time.
+ */
+static void pause_process(MovedProcess *process, uint64_t took_ns)
+{
+	process->next_ns = now_ns() + MAX(process->pause_ns, 50 * took_ns);
+	process->pause_ns = MIN(2 * process->pause_ns, LAST_PAUSE_NS);
+}
+
+static int check_process(MappedFiles *files, MovedProcess *process, uint64_t deadline_ns)
+{
+	_cleanup_(free_regions) Regions regions = {};
+	Look look = {.files = files, .process = process, .deadline_ns = deadline_ns};
+	uint64_t begin_ns = now_ns();
+	int error = read_regions(process->ns_tgid, &regions);
+
+	if (error) { /* it has ended, or must not be looked at */
+		process->suspects.count = 0;
+		return 0;
+	}
+	for (size_t i = 0; i < regions.count && !error && !look.later; i++)
+		if (is_suspect(process, &regions.items[i]))
+			error = look_at_region(&look, &regions, i);
+	if (look.later || error)
+		return error;
+	drop_suspects(process);
+	pause_process(process, now_ns() - begin_ns);
+	return 0;
+}
+
+int moved_text_check(MappedFiles *files, uint64_t max_ns)
+{
+	MovedSuspects *moved = mapped_files_moved(files);
+	uint64_t now = now_ns(), deadline_ns = now + max_ns;
+	size_t kept = 0;
+	int error = 0;
+
+	if (now < moved->next_ns)
+		return 0;
+	moved->next_ns = UINT64_MAX;
+	for (size_t i = 0; i < moved->processes.count; i++) {
+		MovedProcess *process = moved->processes.items[i];
+
+		if (process->suspects.count && now >= process->next_ns && !error)
+			error = check_process(files, process, deadline_ns);
+		/* A pause is remembered as long as it lasts. */
+		if (!process->suspects.count && now >= process->next_ns + LAST_PAUSE_NS) {
+			moved_process_free(process);
+			continue;
+		}
+		moved->next_ns =
+			MIN(moved->next_ns,
+			    process->next_ns + (process->suspects.count ? 0 : LAST_PAUSE_NS));
+		moved->processes.items[kept++] = process;
+	}
+	moved->processes.count = kept;
+	return error;
+}
