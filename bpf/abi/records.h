@@ -98,6 +98,14 @@ enum stack_flags {
 #define FRAME_GUESSED (1ULL << 62) /* found by a frame pointer or an uncertain rule */
 #define FRAME_ADDRESS ((1ULL << 62) - 1)
 
+/*
+ * The page of the calls at fixed addresses (arch/x86/entry/vsyscall). It is the only code of a user
+ * that is not below 2^57, so a frame in it has all upper bits, and no marks.
+ */
+#define VSYSCALL_PAGE	  0xffffffffff600ULL /* its address >> VSYSCALL_SHIFT */
+#define VSYSCALL_SHIFT	  12
+#define IS_VSYSCALL(word) ((word) >> VSYSCALL_SHIFT == VSYSCALL_PAGE)
+
 /* Why a stack ends. */
 enum stack_result {
 	STACK_COMPLETE = 0,	  /* at the outermost frame, as its table says */

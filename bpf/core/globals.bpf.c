@@ -57,6 +57,7 @@ u64 unwind_epoch;
 u64 mappings_epoch;
 u64 budget_rate;
 struct unwind_object vdso_object;
+struct unwind_mapping vsyscall_mapping;
 struct unwind_counts unwind_counts;
 
 struct open_faults_map open_faults SEC(".maps");

@@ -78,6 +78,7 @@ extern u8 snapshot_at_end;
 extern u64 snapshot_ns;
 extern u64 owners_found[SLEEP_SLOTS]; /* written by snapshot_stacks(): lock holders */
 extern struct unwind_object vdso_object;
+extern struct unwind_mapping vsyscall_mapping; /* table 0: it has none */
 extern struct unwind_counts unwind_counts;
 extern u64 unwind_epoch;     /* see unwind_head */
 extern u64 mappings_epoch;   /* changes after each change of an entry in `processes` */

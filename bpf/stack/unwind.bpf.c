@@ -215,6 +215,11 @@ __noinline int find_by_vma(struct stack_slot *slot, u64 pc)
 
 	if (!slot)
 		return STACK_NO_MAPPING;
+	/* It is in no list: at_most() compares addresses below 2^63. */
+	if (IS_VSYSCALL(pc) && vsyscall_mapping.table) {
+		slot->walk.mapping = vsyscall_mapping;
+		return WALK_CONTINUE;
+	}
 	found = &slot->found;
 	error = bpf_find_vma(task, pc, read_vma, &slot, 0);
 	if (error == -EBUSY) {

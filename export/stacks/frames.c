@@ -120,14 +120,17 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+/*
+ * The kernel names memory without a file "", "//anon" or "/anon_hugepage (deleted)", and
+ * "/dev/zero (deleted)" or "/SYSV..." if processes share it (mm/shmem.c, ipc/shm.c).
+ */
 static const char *library_name(const MappedFile *file)
 {
-	/*
-	 * Returns whether it is memory without a file and without a name of its own: "", "//anon".
-	 */
-	if (file->flags & FILE_ANON && (!*file->path || !strcmp(file->path, "//anon")))
-		return "[anon]";
-	return base_name(file->path);
+	if (!(file->flags & FILE_ANON) || *file->path == '[')
+		return base_name(file->path);
+	return !strncmp(file->path, "/dev/zero", 9) || !strncmp(file->path, "/SYSV", 5)
+		       ? "[shared anon]"
+		       : "[anon]";
 }
 
 static uint32_t file_library(Frames *frames, const MappedFile *file)
@@ -148,10 +151,10 @@ static uint32_t file_library(Frames *frames, const MappedFile *file)
 	return private->file_libraries.items[file->id];
 }
 
-static uint32_t kernel_library(Frames *frames, const struct rec_symbol *symbol)
+/* Returns the library with this name, which is in no file; it is added if it is new. */
+static uint32_t library_by_name(Frames *frames, const char *name, bool kernel)
 {
 	struct FramesPrivate *private = frames->private;
-	const char *name = symbol && symbol->lib ? symbol->text + symbol->lib : "[kernel.kallsyms]";
 	uint32_t string = strings_intern(&frames->strings, name);
 	uint32_t library = map_get(&private->module_libraries, string);
 
@@ -160,8 +163,15 @@ static uint32_t kernel_library(Frames *frames, const struct rec_symbol *symbol)
 	library = frames->libraries.count;
 	map_set(&private->module_libraries, string, library);
 	name = strings_get(&frames->strings, string);
-	*vec_push(&frames->libraries) = (Library){.name = name, .path = name, .kernel = true};
+	*vec_push(&frames->libraries) = (Library){.name = name, .path = name, .kernel = kernel};
 	return library;
+}
+
+static uint32_t kernel_library(Frames *frames, const struct rec_symbol *symbol)
+{
+	return library_by_name(
+		frames, symbol && symbol->lib ? symbol->text + symbol->lib : "[kernel.kallsyms]",
+		/* kernel= */ true);
 }
 
 /* ---- frames --------------------------------------------------------------- */
@@ -191,9 +201,13 @@ static uint64_t relative(uint64_t address, uint64_t base)
 	return address >= base ? address - base : address;
 }
 
+/* The calls are at multiples of 1024 (arch/x86/include/uapi/asm/vsyscall.h). */
+#define VSYSCALL_SIZE 1024
+
 /* What is known of an address before its frames are made. */
 typedef struct Origin {
 	const struct rec_symbol *symbol; /* NULL: no name */
+	const char *call;		 /* the name of a call in the vsyscall page, or NULL */
 	uint32_t lib;
 	bool kernel;
 	uint64_t address; /* as looked up */
@@ -227,6 +241,21 @@ static void add_named_frames(Frames *frames, const Origin *origin)
 			.nameless = symbol->h.flags & SYMBOL_NAMELESS,
 		};
 	}
+}
+
+static void add_vsyscall_frame(Frames *frames, const Origin *origin)
+{
+	uint64_t address = relative(origin->address, origin->base);
+
+	*vec_push(&frames->list) = (Frame){
+		.function = strings_intern(&frames->strings, origin->call),
+		.lib = origin->lib,
+		.address = address,
+		.function_start = address & ~(VSYSCALL_SIZE - 1ULL),
+		.function_size = VSYSCALL_SIZE,
+		.source = UINT32_MAX,
+		.named = true,
+	};
 }
 
 static void add_unnamed_frame(Frames *frames, const Origin *origin)
@@ -271,13 +300,15 @@ static const Place *intern_place(Frames *frames, const Origin *origin)
 	};
 	if (origin->symbol)
 		add_named_frames(frames, origin);
+	else if (origin->call)
+		add_vsyscall_frame(frames, origin);
 	else
 		add_unnamed_frame(frames, origin);
 	place->count = frames->list.count - place->first;
 	return place;
 }
 
-const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+static const Place *file_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
 {
 	Location location = address_spaces_locate(frames->spaces, ns_tgid, ns, avma);
 	Origin origin = {.lib = LIBRARY_NONE, .address = avma};
@@ -291,6 +322,29 @@ const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, ui
 			origin.symbol = NULL;
 	}
 	return intern_place(frames, &origin);
+}
+
+/* Returns the place of an address in the vsyscall page, which is in no file. */
+static const Place *vsyscall_place(Frames *frames, uint64_t avma)
+{
+	static const char *const names[] = {"gettimeofday", "time", "getcpu"};
+	uint64_t page = VSYSCALL_PAGE << VSYSCALL_SHIFT;
+	size_t call = (avma - page) / VSYSCALL_SIZE;
+	Origin origin = {
+		.lib = library_by_name(frames, "[vsyscall]", /* kernel= */ false),
+		.call = call < ARRAY_LEN(names) ? names[call] : NULL,
+		.address = avma,
+		.base = page,
+	};
+
+	return intern_place(frames, &origin);
+}
+
+const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+{
+	if (IS_VSYSCALL(avma))
+		return vsyscall_place(frames, avma);
+	return file_place(frames, ns_tgid, ns, avma);
 }
 
 bool frames_variable(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma,

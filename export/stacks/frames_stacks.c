@@ -184,7 +184,7 @@ static size_t count_until_stale(Frames *frames, const Walked *walked)
 
 static bool is_guessed(const Walked *walked, size_t i)
 {
-	return walked->by_tables && walked->pcs[i] & FRAME_GUESSED;
+	return walked->by_tables && walked->pcs[i] & FRAME_GUESSED && !IS_VSYSCALL(walked->pcs[i]);
 }
 
 /*

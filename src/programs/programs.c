@@ -560,6 +560,7 @@ UnwindMaps programs_unwind_maps(Programs *programs)
 		.processes_fd = bpf_map__fd(skeleton->maps.processes),
 		.objects_fd = bpf_map__fd(skeleton->maps.objects),
 		.vdso = &skeleton->bss->vdso_object,
+		.vsyscall = &skeleton->bss->vsyscall_mapping,
 		.mappings_epoch = (uint64_t *)&skeleton->bss->mappings_epoch,
 		.troubles = &skeleton->bss->unwind_counts,
 	};

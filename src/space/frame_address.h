@@ -34,6 +34,8 @@ static inline uint64_t stack_user_address(uint64_t frame, size_t i, uint8_t flag
 {
 	bool exact = i == 0 && !(flags & STACK_SYSCALL_PC);
 
+	if (IS_VSYSCALL(frame)) /* the kernel carries it out, so the pc is exact */
+		return frame;
 	if (by_tables) {
 		exact |= (frame & FRAME_EXACT) != 0;
 		frame &= FRAME_ADDRESS;

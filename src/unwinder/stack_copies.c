@@ -88,6 +88,10 @@ static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapp
 	CopyWalk *walk = user;
 	const ImageMapping *mapping = image_find(walk->image, pc);
 
+	if (IS_VSYSCALL(pc) && walk->maps->vsyscall->table) {
+		*ret_mapping = *walk->maps->vsyscall;
+		return WALK_CONTINUE;
+	}
 	if (!mapping)
 		return STACK_NO_MAPPING;
 	/* It was mapped after the copy was taken: something else was there then. */
@@ -119,7 +123,7 @@ static int emit_stack(StackCopies *copies, const struct rec_stack_copy *copy, co
 	uint8_t guessed = 0;
 
 	for (size_t i = 0; i < count; i++)
-		guessed |= frames[i] & FRAME_GUESSED ? STACK_GUESSED : 0;
+		guessed |= frames[i] & FRAME_GUESSED && !IS_VSYSCALL(frames[i]) ? STACK_GUESSED : 0;
 	record.stack.h = (struct record){
 		.len = sizeof(record.stack) + count * sizeof(*frames) +
 		       (left_out ? sizeof(gap) : 0),

@@ -296,6 +296,31 @@ static int add_vdso(TableRegistry *tables)
 	return error;
 }
 
+/*
+ * The kernel carries out what is called in the vsyscall page, so each address there is a function
+ * that has pushed nothing.
+ */
+static int add_vsyscall(TableRegistry *tables)
+{
+	_cleanup_(unwind_table_free) UnwindTable built = {};
+	struct unwind_mapping mapping = {.start = VSYSCALL_PAGE << VSYSCALL_SHIFT};
+	TableHandle handle;
+	int error;
+
+	*vec_push(&built.rules) =
+		(struct unwind_rule){.cfa = CFA_REG, .cfa_reg = DWARF_RSP, .cfa_offset = 8};
+	*vec_push(&built.rows) = (struct unwind_row){};
+	error = table_memory_add_table(tables->maps->memory, &built, &handle);
+	if (error)
+		return error;
+	mapping.last = mapping.start + ((1ULL << VSYSCALL_SHIFT) - 1);
+	mapping.load = mapping.start;
+	mapping.row = handle.row;
+	mapping.table = handle.table;
+	*tables->maps->vsyscall = mapping;
+	return 0;
+}
+
 int table_registry_new(const UnwindMaps *maps, MappedFiles *files, const Invoker *invoker,
 		       FileUsed used, void *user, TableRegistry **ret_tables)
 {
@@ -312,6 +337,9 @@ int table_registry_new(const UnwindMaps *maps, MappedFiles *files, const Invoker
 	tables->user = user;
 	error = add_vdso(tables);
 	if (error && error != -ENODATA && error != -ENOEXEC)
+		return error;
+	error = add_vsyscall(tables);
+	if (error)
 		return error;
 	*ret_tables = take_pointer(tables);
 	return 0;

@@ -15,8 +15,9 @@
 typedef struct UnwindMaps {
 	TableMemory *memory;
 	int processes_fd, objects_fd;
-	struct unwind_object *vdso; /* the registry writes it */
-	uint64_t *mappings_epoch;   /* counts changes of entries in the map of processes */
+	struct unwind_object *vdso;	 /* the registry writes it, */
+	struct unwind_mapping *vsyscall; /* and the mapping of the vsyscall page */
+	uint64_t *mappings_epoch;	 /* counts changes of entries in the map of processes */
 	const struct unwind_counts *troubles; /* BPF counts in it */
 } UnwindMaps;
 

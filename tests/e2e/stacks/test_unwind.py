@@ -7,10 +7,11 @@ from the outermost function to the innermost.
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from chains import Announcements, check_reported, compare
+from chains import Announcements, Stacks, check_reported, compare
 from harness import (GIVE_UP_S, ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, hit,
                      needs_command, needs_root)
 from libraries import FLAGS, make_library, make_many, make_thrower
@@ -86,6 +87,11 @@ def test_alloca(context):
 
 def test_realigned_stack(context):
     calls(context, "realignment")
+
+
+def frames_named(profile, thread, name):
+    stacks = Stacks(profile)
+    return [f for i in range(len(thread.times)) for f in stacks.of(thread, i) if f.name == name]
 
 
 def leaves_in(profile, is_wanted):
@@ -204,9 +210,19 @@ def test_exceptions(context):
     check(reported.values["thrown"][0] > 100, "hardly an exception")
 
 
-def test_jit_with_frames(context):
+def test_vsyscall(context):
+    """The kernel carries out what is called there, and the return address is at the top of the stack."""
+    if "[vsyscall]" not in Path("/proc/self/maps").read_text():
+        raise Skip("this kernel has no vsyscall page")
+    _, profile = calls(context, "vsyscall", wanted=("tick",))
+    libraries = {f.library for thread in profile.threads for f in frames_named(profile, thread, "time")}
+    check(libraries == {"[vsyscall]"}, f"time() is in {libraries}")
+
+
+@pytest.mark.parametrize("mode", ["jit-frame"])
+def test_code_with_frames(context, mode):
     """Without a table a frame pointer is used, and the stack says that it was guessed."""
-    profile, reported = record(context, WORKLOADS / "unwind-calls", "jit-frame", hit(40))
+    profile, reported = record(context, WORKLOADS / "unwind-calls", mode, hit(40))
     roots = Roots(profile)
     verdict = check_reported(profile, reported, roots, marked_share=1, wanted=())
     check(sum(verdict.marked.values()) > 0 and not verdict.exact, f"not guessed: {verdict}")

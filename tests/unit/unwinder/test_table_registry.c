@@ -160,7 +160,8 @@ static struct unwind_mapping map(TableRegistry *tables, uint32_t file)
 static void test_inherited(void **state)
 {
 	struct unwind_object vdso;
-	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	struct unwind_mapping vsyscall = {};
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso, .vsyscall = &vsyscall};
 	TableRegistry *tables;
 
 	(void)state;
@@ -195,7 +196,8 @@ static void test_inherited(void **state)
 static void test_objects(void **state)
 {
 	struct unwind_object vdso;
-	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	struct unwind_mapping vsyscall = {};
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso, .vsyscall = &vsyscall};
 	ElfSegment segment = {.file_size = 4096, .exec = true};
 	TableRegistry *tables;
 
@@ -249,7 +251,8 @@ static void test_objects(void **state)
 static void test_closed(void **state)
 {
 	struct unwind_object vdso;
-	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	struct unwind_mapping vsyscall = {};
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso, .vsyscall = &vsyscall};
 	TableRegistry *tables;
 
 	(void)state;
@@ -286,7 +289,8 @@ static void test_closed(void **state)
 static void test_gone(void **state)
 {
 	struct unwind_object vdso;
-	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	struct unwind_mapping vsyscall = {};
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso, .vsyscall = &vsyscall};
 	TableRegistry *tables;
 
 	(void)state;
@@ -317,7 +321,8 @@ static void test_gone(void **state)
 static void test_object_of_closed_file(void **state)
 {
 	struct unwind_object vdso;
-	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	struct unwind_mapping vsyscall = {};
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso, .vsyscall = &vsyscall};
 	ElfSegment segment = {.file_size = 4096, .exec = true};
 	TableRegistry *tables;
 

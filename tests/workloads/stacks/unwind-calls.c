@@ -209,6 +209,20 @@ static void vdso(void)
 		 "lib:[vdso]");
 }
 
+/* time() of the vsyscall page, which is at a fixed address. */
+static void vsyscall(void)
+{
+	uint64_t begin = announce_now(), stop = announce_cpu() + ms * NSEC_PER_MSEC,
+		 address = 0xffffffffff600400;
+	time_t (*call)(time_t *);
+
+	memcpy(&call, &address, sizeof(call));
+	while (announce_cpu() < stop)
+		for (int i = 0; i < 100; i++)
+			call(NULL);
+	announce("spin", begin, "main vsyscall + announce_cpu time");
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -222,6 +236,7 @@ static const struct {
 	{"jit-frameless", jit_frameless},
 	{"plt", plt},
 	{"vdso", vdso},
+	{"vsyscall", vsyscall},
 };
 
 int main(int argc, char **argv)
