@@ -8,6 +8,7 @@
 #include "safe_open.h"
 #include "sources.h"
 #include "vdso.h"
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,6 +29,7 @@ typedef struct HeldFile {
 	int error;  /* why it could not be opened, a negative errno */
 	char *path; /* below its root; NULL if it was never open */
 	uint8_t flags;
+	bool not_elf; /* it was opened, and is a file of another format */
 	bool closed;  /* descriptors were scarce, and its path led to it */
 	bool gone;    /* it was closed, and its path leads to it no more */
 	bool pinned;  /* its descriptor is in use */
@@ -117,7 +119,17 @@ typedef struct Candidate {
 	const MappedFiles *files;
 	const MappingSeen *mapping;
 	ElfIdentity identity;
+	bool not_elf;
 } Candidate;
+
+/* A file for another processor is an ELF file, too, and so is one that is damaged. */
+static bool has_elf_magic(int fd)
+{
+	char magic[SELFMAG];
+
+	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       !memcmp(magic, ELFMAG, sizeof(magic));
+}
 
 /* A MappedFits. */
 static int is_mapped(void *user, enum mapped_method way, int fd, const struct stat *st)
@@ -129,6 +141,8 @@ static int is_mapped(void *user, enum mapped_method way, int fd, const struct st
 	error = elf_identifier_identify(candidate->files->identifier, fd, &candidate->identity);
 	if (!error && !is_same_file(st, candidate->mapping, &candidate->identity))
 		error = -ESTALE;
+	if (error == -ENOEXEC && st->st_ino == candidate->mapping->inode && !has_elf_magic(fd))
+		candidate->not_elf = true;
 	if (error) {
 		elf_identity_free(&candidate->identity);
 		candidate->identity = (ElfIdentity){};
@@ -238,6 +252,7 @@ static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *map
 	if (fd < 0) {
 		held->error = fd;
 		held->flags |= FILE_UNREADABLE;
+		held->not_elf = candidate.not_elf;
 		return;
 	}
 	held->fd = fd;
@@ -608,6 +623,7 @@ FileView mapped_files_view(MappedFiles *files, uint32_t id)
 	return (FileView){.fd = held->fd,
 			  .closed = held->closed && !held->gone,
 			  .gone = held->closed && held->gone,
+			  .not_elf = held->not_elf,
 			  .flags = held->flags,
 			  .identity = &held->identity,
 			  .path = held->path ? held->path : ""};

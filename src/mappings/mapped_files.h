@@ -91,6 +91,7 @@ typedef struct FileView {
 	bool closed; /* fd is -1 only because descriptors are scarce now */
 	/* fd is -1: it was closed when descriptors were scarce, and its path leads to it no more */
 	bool gone;
+	bool not_elf;		     /* it was opened, and is a file of another format */
 	uint8_t flags;		     /* enum file_flags */
 	const ElfIdentity *identity; /* empty if fd is -1 and it is not the vDSO */
 	const char *path;	     /* as its processes have it; "" if fd is -1 */

@@ -379,7 +379,7 @@ static bool request_table(TableRegistry *tables, uint32_t file)
 		table->state = TABLE_NONE;
 		tables->counts.gone++;
 	} else if (view.fd < 0) {
-		table->none = view.flags & FILE_ANON ? NO_TABLE_JIT : NO_TABLE_LOST;
+		table->none = view.flags & FILE_ANON || view.not_elf ? NO_TABLE_JIT : NO_TABLE_LOST;
 		table->state = TABLE_NONE;
 	} else {
 		table->state = TABLE_WANTED;

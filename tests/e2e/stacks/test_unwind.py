@@ -219,7 +219,7 @@ def test_vsyscall(context):
     check(libraries == {"[vsyscall]"}, f"time() is in {libraries}")
 
 
-@pytest.mark.parametrize("mode", ["jit-frame"])
+@pytest.mark.parametrize("mode", ["jit-frame", "file-frame"])
 def test_code_with_frames(context, mode):
     """Without a table a frame pointer is used, and the stack says that it was guessed."""
     profile, reported = record(context, WORKLOADS / "unwind-calls", mode, hit(40))

@@ -143,11 +143,14 @@ static void work_for_jit(const char *how)
 	NOT_LAST();
 }
 
+/* The code is in a private mapping of this file; -1: in memory without a file. */
+static int code_file = -1;
+
 /* Runs code that calls work_for_jit(how), of which no table knows. */
 FRAME static void run_made(const uint8_t *code, size_t size, const char *how)
 {
 	uint8_t *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			       MAP_PRIVATE | (code_file < 0 ? MAP_ANONYMOUS : 0), code_file, 0);
 	void (*made)(const char *how, void (*function)(const char *how));
 
 	announce_check(memory != MAP_FAILED, "mmap");
@@ -169,6 +172,13 @@ static void jit_frame(void)
 
 	run_made(code, sizeof(code), "main jit_frame run_made . work_for_jit");
 	NOT_LAST();
+}
+
+/* Makes a file that is not an ELF file, as the memory image of a Lisp is. */
+static void make_code_file(void)
+{
+	code_file = memfd_create("code", MFD_CLOEXEC);
+	announce_check(code_file >= 0 && ftruncate(code_file, 4096) == 0, "memfd_create");
 }
 
 static void jit_frameless(void)
@@ -237,6 +247,7 @@ static const struct {
 	{"plt", plt},
 	{"vdso", vdso},
 	{"vsyscall", vsyscall},
+	{"file-frame", jit_frame},
 };
 
 int main(int argc, char **argv)
@@ -246,6 +257,8 @@ int main(int argc, char **argv)
 	if (argc > 3)
 		depth = strtoull(argv[3], NULL, 10);
 	announce_open();
+	if (strcmp(argv[1], "file-frame") == 0)
+		make_code_file();
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
 		if (strcmp(modes[i].name, argv[1]) == 0) {
 			modes[i].run();
