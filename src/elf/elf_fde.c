@@ -7,6 +7,7 @@
  * .eh_frame is read.
  */
 #include "cfi.h"
+#include "elf_file.h"
 #include "elf_symbols.h"
 #include <dwarf.h>
 #include <elf.h>
@@ -14,6 +15,8 @@
 
 #define HEADER_SIZE 12
 #define FDES_MAX    (16u << 20)
+/* The bits of a pointer's encoding that are not about what it is relative to. */
+#define POINTER_FORMAT 0x0f
 
 struct header {
 	uint8_t version, frame_encoding, count_encoding, table_encoding;
@@ -99,13 +102,15 @@ static bool add_listed(ElfSymbols *symbols, Elf *elf, const Elf_Data *frame, uin
 typedef struct Cies {
 	Map index; /* offset -> list */
 	VEC(CfiCie) list;
+	bool is_32; /* its absolute pointers have 4 bytes, which cfi.h does not read */
 } Cies;
 
 static void add_cie(Cies *cies, const CfiSection *section, const CfiEntry *entry)
 {
 	CfiCie cie;
 
-	if (cfi_read_cie(section, entry, &cie) < 0)
+	if (cfi_read_cie(section, entry, &cie) < 0 ||
+	    (cies->is_32 && (cie.encoding & POINTER_FORMAT) == DW_EH_PE_absptr))
 		return;
 	map_set(&cies->index, entry->offset, cies->list.count);
 	*vec_push(&cies->list) = cie;
@@ -122,13 +127,14 @@ static void add_fde(ElfSymbols *symbols, const Cies *cies, const CfiEntry *entry
 		add_function(symbols, fde.pc, fde.size);
 }
 
-static void add_entries(ElfSymbols *symbols, const Elf_Data *frame, uint64_t frame_address)
+static void add_entries(ElfSymbols *symbols, const Elf_Data *frame, uint64_t frame_address,
+			bool is_32)
 {
 	CfiSection section = {.data = frame->d_buf,
 			      .size = frame->d_size,
 			      .address = frame_address,
 			      .eh_frame = true};
-	Cies cies = {};
+	Cies cies = {.is_32 = is_32};
 	uint64_t offset = 0;
 	CfiEntry entry;
 
@@ -149,5 +155,5 @@ void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf)
 	Elf_Data *frame;
 
 	if (elf_section_data(section, &frame) && !add_listed(symbols, elf, frame, header.sh_addr))
-		add_entries(symbols, frame, header.sh_addr);
+		add_entries(symbols, frame, header.sh_addr, elf_file_is_32(elf));
 }

@@ -26,11 +26,17 @@ static int check_class(Elf *elf)
 	const char *ident = elf ? elf_getident(elf, NULL) : NULL;
 	GElf_Ehdr header;
 
-	if (!ident || elf_kind(elf) != ELF_K_ELF || ident[EI_CLASS] != ELFCLASS64 ||
-	    ident[EI_DATA] != ELFDATA2LSB || !gelf_getehdr(elf, &header) ||
-	    header.e_machine != EM_X86_64)
+	if (!ident || elf_kind(elf) != ELF_K_ELF || ident[EI_DATA] != ELFDATA2LSB ||
+	    !gelf_getehdr(elf, &header))
 		return -ENOEXEC;
-	return 0;
+	if (ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64)
+		return 0;
+	return ident[EI_CLASS] == ELFCLASS32 && header.e_machine == EM_386 ? 0 : -ENOEXEC;
+}
+
+bool elf_file_is_32(Elf *elf)
+{
+	return gelf_getclass(elf) == ELFCLASS32;
 }
 
 int elf_file_open(int fd, Elf **ret_elf)
@@ -62,12 +68,20 @@ int elf_file_open_image(const void *image, size_t size, Elf **ret_elf)
 static bool allow_notes(const ElfMap *map)
 {
 	const Elf64_Ehdr *header = map->image;
-	uint64_t first = 0, size = map->size;
+	const Elf32_Ehdr *header_32 = map->image;
+	bool is_32 = map->size > EI_CLASS && header->e_ident[EI_CLASS] == ELFCLASS32;
+	uint64_t first = 0, size = map->size, at = 0, length = 0;
 
-	if (map->size >= sizeof(*header) && header->e_shnum && header->e_shoff < map->size) {
-		first = header->e_shoff & ~PAGE_MASK_4K;
-		size = header->e_shoff - first + header->e_shnum * sizeof(Elf64_Shdr);
-		size = MIN(size, map->size - first);
+	if (is_32 && map->size >= sizeof(*header_32)) {
+		at = header_32->e_shoff;
+		length = header_32->e_shnum * sizeof(Elf32_Shdr);
+	} else if (!is_32 && map->size >= sizeof(*header)) {
+		at = header->e_shoff;
+		length = header->e_shnum * sizeof(Elf64_Shdr);
+	}
+	if (length && at < map->size) {
+		first = at & ~PAGE_MASK_4K;
+		size = MIN(at - first + length, map->size - first);
 	}
 	return !mprotect((char *)map->image + first, size, PROT_READ | PROT_WRITE);
 }
@@ -151,7 +165,7 @@ static void add_load(const GElf_Phdr *segment, ElfIdentity *identity)
 
 int elf_file_identify(Elf *elf, ElfIdentity *ret_identity)
 {
-	ElfIdentity identity = {};
+	ElfIdentity identity = {.is_32 = elf_file_is_32(elf)};
 	unsigned notes = 0;
 	size_t count;
 

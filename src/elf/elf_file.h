@@ -21,17 +21,24 @@ typedef struct ElfSegment {
 typedef struct ElfIdentity {
 	uint8_t build_id[20];
 	uint8_t build_id_len; /* 0 = none (longer ones are cut to 20 bytes) */
+	bool is_32;	      /* of a 32-bit program */
 	uint64_t base_svma;   /* lowest PT_LOAD p_vaddr, page-aligned down */
 	VEC(ElfSegment) loads;
 } ElfIdentity;
 
 /*
- * Opens fd (not closed) or an image with libelf. Returns 0, -ENOEXEC if it is not ELF64 x86-64, or
- * another negative errno. *ret_elf must be ended (elf_end()) in both cases; fd or image must stay
- * until then.
+ * Opens fd (not closed) or an image with libelf. Returns 0, -ENOEXEC if it is of neither x86-64
+ * nor i386, or another negative errno. *ret_elf must be ended (elf_end()) in both cases; fd or
+ * image must stay until then.
  */
 int elf_file_open(int fd, Elf **ret_elf);
 int elf_file_open_image(const void *image, size_t size, Elf **ret_elf);
+
+/*
+ * Returns whether it is of a 32-bit program (i386). Such files have names; their code is not
+ * walked, disassembled or followed.
+ */
+bool elf_file_is_32(Elf *elf);
 
 static inline void elf_endp(Elf **elf)
 {
@@ -59,8 +66,7 @@ void elf_map_forget(const ElfMap *map, uint64_t offset, uint64_t size);
 int elf_file_identify(Elf *elf, ElfIdentity *ret_identity);
 
 /*
- * Opens and identifies. Reads from fd (not closed). Returns 0, -ENOEXEC if it is not ELF64 x86-64,
- * or another negative errno.
+ * Opens and identifies. Reads from fd (not closed). Returns as elf_file_open().
  */
 int elf_identify(int fd, ElfIdentity *ret_identity);
 /* Does the same for an image in memory (the vDSO). */

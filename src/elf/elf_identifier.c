@@ -26,7 +26,8 @@ struct answer {
 	uint64_t base_svma;
 	uint8_t build_id[20];
 	uint8_t build_id_len;
-	uint8_t reserved[3];
+	uint8_t is_32;
+	uint8_t reserved[2];
 };
 
 struct ElfIdentifier {
@@ -48,6 +49,7 @@ static int answer_one(int socket, int fd, ElfIdentify identify)
 		answer.base_svma = identity.base_svma;
 		answer.load_count = identity.loads.count;
 		answer.build_id_len = identity.build_id_len;
+		answer.is_32 = identity.is_32;
 		memcpy(answer.build_id, identity.build_id, sizeof(answer.build_id));
 	}
 	r = sandbox_send(socket, &answer, sizeof(answer), -1);
@@ -156,6 +158,7 @@ static int receive_answer(const ElfIdentifier *identifier, ElfIdentity *ret_iden
 		return -EIO;
 	identity.base_svma = answer.base_svma;
 	identity.build_id_len = answer.build_id_len;
+	identity.is_32 = answer.is_32 != 0;
 	memcpy(identity.build_id, answer.build_id, sizeof(identity.build_id));
 	vec_reserve(&identity.loads, answer.load_count);
 	identity.loads.count = answer.load_count;

@@ -7,6 +7,7 @@
  * begins; since then only moduledata does, which begins with a pointer to the table. In a
  * position-independent program the file may have zeros in place of pointers, and relocations.
  */
+#include "elf_file.h"
 #include "elf_symbols.h"
 #include "pclntab.h"
 #include <errno.h>
@@ -254,6 +255,8 @@ int pclntab_locate(Elf *elf, PclntabLocation *ret_place)
 	Module module = {.elf = elf, .location = &location};
 	uint64_t funcdata;
 
+	if (elf_file_is_32(elf))
+		return -ENODATA;
 	if (!locate_section(elf, ".gopclntab", &location) &&
 	    !locate_section(elf, ".data.rel.ro.gopclntab", &location) &&
 	    !(is_go(elf) && search_section(elf, ".data.rel.ro", &location)))

@@ -439,7 +439,10 @@ static void note_rights(MappedFiles *files, HeldFile *held, uint32_t ns_tgid)
 		held->rights[held->rights_count++] = rights;
 }
 
-int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *mapping)
+/* 32-bit processes have another vDSO, which the kernel gives the same name. */
+#define VDSO_32_BELOW (1ULL << 32)
+
+static int add_mapping(MappedFiles *files, const MappingSeen *mapping)
 {
 	struct rec_mapping record = {
 		.h = {.len = sizeof(record), .kind = REC_MAPPING, .ns = mapping->ns},
@@ -471,6 +474,16 @@ int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *mapping)
 			     mapping->pgoff, &record.bias))
 		record.bias = mapping->start - mapping->pgoff; /* as if the file were loaded flat */
 	return files->sink(files->user, &record.h);
+}
+
+int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *mapping)
+{
+	MappingSeen vdso_32 = *mapping;
+
+	if (strcmp(mapping->path, "[vdso]") != 0 || mapping->start >= VDSO_32_BELOW)
+		return add_mapping(files, mapping);
+	vdso_32.path = "[vdso32]";
+	return add_mapping(files, &vdso_32);
 }
 
 int mapped_files_add_path(MappedFiles *files, const char *path, uint32_t *ret_id)

@@ -17,6 +17,7 @@ typedef struct Task {
 	const uint8_t *bytes;
 	uint32_t size;
 	uint64_t relative; /* address of the first byte, relative to the library */
+	bool is_32;
 } Task;
 
 /*
@@ -72,10 +73,11 @@ static void disassemble(csh handle, int socket, const Task *task)
 
 static void run_child(int socket, const int *fds, const void *argument)
 {
+	const Task *task = argument;
 	csh handle;
 
 	(void)fds;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+	if (cs_open(CS_ARCH_X86, task->is_32 ? CS_MODE_32 : CS_MODE_64, &handle) != CS_ERR_OK)
 		return;
 	disassemble(handle, socket, argument);
 	cs_close(&handle);
@@ -171,13 +173,14 @@ int disassembly_read(ElfIdentifier *identifier, const ServedLib *lib, uint64_t r
 	ElfIdentity identity;
 	uint64_t offset, available;
 	ssize_t got;
-	bool found;
+	bool found, is_32;
 
 	*ret_code = (Disassembly){};
 	fd = served_symbols_open(identifier, lib, &identity);
 	if (fd < 0)
 		return fd;
 	found = find_code(&identity, identity.base_svma + relative, &offset, &available);
+	is_32 = identity.is_32;
 	elf_identity_free(&identity);
 	if (!found)
 		return -ENOENT;
@@ -187,7 +190,9 @@ int disassembly_read(ElfIdentifier *identifier, const ServedLib *lib, uint64_t r
 	if (got <= 0)
 		return got < 0 ? -errno : -ENOENT;
 	ret_code->size = got;
-	return run_sandboxed(&(Task){.bytes = bytes, .size = got, .relative = relative}, ret_code);
+	return run_sandboxed(
+		&(Task){.bytes = bytes, .size = got, .relative = relative, .is_32 = is_32},
+		ret_code);
 }
 
 void disassembly_free(Disassembly *code)

@@ -270,7 +270,7 @@ int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_
 	ElfIdentity identity;
 	GElf_Ehdr header;
 
-	if (!file->elf || !gelf_getehdr(file->elf, &header) ||
+	if (!file->elf || elf_file_is_32(file->elf) || !gelf_getehdr(file->elf, &header) ||
 	    elf_file_identify(file->elf, &identity) < 0)
 		return -ENOEXEC;
 	unwind_executable_find(file, &identity, base_svma, &sections.executable);

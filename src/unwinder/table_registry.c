@@ -381,6 +381,9 @@ static bool request_table(TableRegistry *tables, uint32_t file)
 	} else if (view.fd < 0) {
 		table->none = view.flags & FILE_ANON || view.not_elf ? NO_TABLE_JIT : NO_TABLE_LOST;
 		table->state = TABLE_NONE;
+	} else if (view.identity->is_32) {
+		table->none = NO_TABLE_LOST; /* stacks of 32-bit code are not walked */
+		table->state = TABLE_NONE;
 	} else {
 		table->state = TABLE_WANTED;
 		tables->counts.wanted++;

@@ -255,8 +255,12 @@ static void test_not_elf(void **state)
 	close(fd);
 	assert_int_equal(elf_identify(-1, &identity), -EBADF);
 
-	image.data[EI_CLASS] = ELFCLASS32;
+	image.data[EI_CLASS] = ELFCLASS32; /* a 32-bit file of x86-64, that is of x32 */
 	assert_int_equal(elf_identify_image(image.data, image.size, &identity), -ENOEXEC);
+	((Elf32_Ehdr *)image.data)->e_machine = EM_386;
+	assert_int_equal(elf_identify_image(image.data, image.size, &identity), 0);
+	assert_true(identity.is_32);
+	elf_identity_free(&identity);
 	image.data[EI_CLASS] = ELFCLASS64;
 	((Elf64_Ehdr *)image.data)->e_machine = EM_AARCH64;
 	assert_int_equal(elf_identify_image(image.data, image.size, &identity), -ENOEXEC);
