@@ -112,6 +112,9 @@ int elf_map_open(int fd, ElfMap *ret_map)
 void elf_map_close(ElfMap *map)
 {
 	elf_end(map->elf);
+	for (size_t i = 0; i < map->decompressed.count; i++)
+		free(map->decompressed.items[i]);
+	vec_free(&map->decompressed);
 	if (map->image)
 		munmap(map->image, map->size);
 	*map = (ElfMap){};

@@ -54,6 +54,7 @@ typedef struct ElfMap {
 	Elf *elf; /* NULL = not open */
 	void *image;
 	size_t size;
+	VEC(void *) decompressed; /* bytes of sections, by elf_decompress() */
 } ElfMap;
 
 /* Returns as elf_file_open(); after an error nothing is open. fd may be closed. */

@@ -46,7 +46,7 @@ typedef struct TableWorkerCalls {
 			     Sandbox *ret_sandbox);
 	bool (*debug_link_read)(Elf *elf, Companion *ret_companion);
 	int (*debug_link_check)(Elf *elf, Elf *debug, int debug_fd, int64_t size_max);
-	int (*unwind_table_build)(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
+	int (*unwind_table_build)(ElfMap *file, ElfMap *debug, uint64_t base_svma,
 				  UnwindTable *ret_table);
 } TableWorkerCalls;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind_sections.h"
+#include "elf_decompress.h"
 #include "elf_symbols.h"
 #include <dwarf.h>
 #include <errno.h>
 
 #define ADDRESSES    (1ULL << 32)
-#define SECTION_MAX  (1u << 30) /* as in elf_symbols.c */
-#define CODE_MAX     1024	/* sections of code; if there are more, the segments are used */
-#define FRAME_HEADER 4		/* bytes of .eh_frame_hdr before the address of .eh_frame */
+#define CODE_MAX     1024 /* sections of code; if there are more, the segments are used */
+#define FRAME_HEADER 4	  /* bytes of .eh_frame_hdr before the address of .eh_frame */
 
 /* ---- ranges ------------------------------------------------------------------- */
 
@@ -237,17 +237,7 @@ static void find_init_fini(const ElfMap *file, const ElfIdentity *identity, uint
 
 /* ---- .debug_frame --------------------------------------------------------------- */
 
-static bool decompress(Elf_Scn *section, const GElf_Shdr *header)
-{
-	GElf_Chdr compressed;
-
-	if (!(header->sh_flags & SHF_COMPRESSED))
-		return true;
-	return gelf_getchdr(section, &compressed) && compressed.ch_size <= SECTION_MAX &&
-	       elf_compress(section, 0, 0) >= 0;
-}
-
-static void find_debug_frame(const ElfMap *file, UnwindSections *sections)
+static void find_debug_frame(ElfMap *file, UnwindSections *sections)
 {
 	GElf_Shdr header;
 	Elf_Scn *section = elf_section_by_name(file->elf, ".debug_frame", &header);
@@ -255,7 +245,7 @@ static void find_debug_frame(const ElfMap *file, UnwindSections *sections)
 
 	if (!section || header.sh_type == SHT_NOBITS || header.sh_size == 0)
 		return;
-	if (decompress(section, &header) && elf_section_data(section, &data))
+	if (elf_decompress(file, section) == 0 && elf_section_data(section, &data))
 		set_section(&sections->debug_frame, data, /* address= */ 0, /* eh_frame= */ false);
 	else
 		sections->unreadable += header.sh_size;
@@ -263,7 +253,7 @@ static void find_debug_frame(const ElfMap *file, UnwindSections *sections)
 
 /* ---- all ------------------------------------------------------------------------ */
 
-int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
+int unwind_sections_find(ElfMap *file, ElfMap *debug, uint64_t base_svma,
 			 UnwindSections *ret_sections)
 {
 	UnwindSections sections = {.init = UINT64_MAX, .fini = UINT64_MAX};
@@ -273,6 +263,10 @@ int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_
 	if (!file->elf || elf_file_is_32(file->elf) || !gelf_getehdr(file->elf, &header) ||
 	    elf_file_identify(file->elf, &identity) < 0)
 		return -ENOEXEC;
+	/* unwind_functions.h reads their symbols. */
+	elf_decompress_tables(file);
+	if (debug)
+		elf_decompress_tables(debug);
 	unwind_executable_find(file, &identity, base_svma, &sections.executable);
 	find_code(file, base_svma, &sections);
 	sections.entry = executable_address(&sections, base_svma, header.e_entry);

@@ -30,8 +30,11 @@ typedef struct UnwindSections {
 	uint64_t unreadable; /* bytes of sections that cannot be read */
 } UnwindSections;
 
-/* Returns 0 or -ENOEXEC. The caller frees *ret_sections before the files are closed. */
-int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
+/*
+ * Decompresses what it needs in the files. Returns 0 or -ENOEXEC. The caller frees *ret_sections
+ * before the files are closed.
+ */
+int unwind_sections_find(ElfMap *file, ElfMap *debug, uint64_t base_svma,
 			 UnwindSections *ret_sections);
 void unwind_sections_free(UnwindSections *sections);
 

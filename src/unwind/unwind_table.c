@@ -194,8 +194,7 @@ static bool has_callers(const UnwindRules *rules)
 	return false;
 }
 
-int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
-		       UnwindTable *ret_table)
+int unwind_table_build(ElfMap *file, ElfMap *debug, uint64_t base_svma, UnwindTable *ret_table)
 {
 	UnwindTable table = {};
 	Builder builder = {.table = &table, .index = {.rules = &table.rules}};

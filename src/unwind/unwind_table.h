@@ -74,8 +74,7 @@ typedef struct UnwindTable {
  * elf_file.h. Returns 0, -ENOEXEC (not an ELF file), or -ENODATA: there is neither call frame
  * information nor code that could be followed. The files may be changed (decompressed sections).
  */
-int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
-		       UnwindTable *ret_table);
+int unwind_table_build(ElfMap *file, ElfMap *debug, uint64_t base_svma, UnwindTable *ret_table);
 void unwind_table_free(UnwindTable *table);
 
 #define UNWIND_CFAS  (CFA_SIGNAL + 1)

@@ -23,8 +23,12 @@ static bool open_copy(const void *data, size_t size, ElfMap *ret_map)
 
 static void close_copy(ElfMap *map)
 {
-	elf_end(map->elf);
-	free(map->image);
+	/* The image is not mapped here. */
+	void *image = map->image;
+
+	map->image = NULL;
+	elf_map_close(map);
+	free(image);
 }
 
 static void check_table(const UnwindTable *table, const UnwindCoverage *coverage)

@@ -61,7 +61,7 @@ void process_tables_free(ProcessTables *tables)
 	free(tables);
 }
 
-static void build(Object *object, const ElfMap *map)
+static void build(Object *object, ElfMap *map)
 {
 	if (elf_file_identify(map->elf, &object->identity) == 0)
 		unwind_table_build(map, NULL, object->identity.base_svma, &object->table);

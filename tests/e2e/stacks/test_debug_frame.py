@@ -9,7 +9,7 @@ import re
 import pytest
 
 from chains import check_reported
-from harness import ROOT, check, expect_failure, needs_command
+from harness import ROOT, Failure, Skip, check, expect_failure, needs_command
 from libraries import FLAGS
 from object_files import run
 from stack_roots import Roots
@@ -130,6 +130,26 @@ def test_doctor(context):
                   "its checksum", f"not reported: {said}")
     debug.rename(debug.with_name("other"))
     check(doctor(context, program) == (alone, str(program)), "a debug file that is not there")
+
+
+def test_doctor_reads_zstd(context):
+    """A debug file whose sections are compressed by zstd, which libelf knows only since 0.189."""
+    program, debug, whole = make_split(context, "gaps")
+    plain, _ = doctor(context, program)
+    try:
+        run("objcopy", "--compress-debug-sections=zstd", debug)
+    except Failure as error:
+        raise Skip("objcopy does not compress by zstd") from error
+    check("ZSTD" in run("readelf", "-tW", debug), "it is not compressed")
+    run("objcopy", "--remove-section=.gnu_debuglink", program)
+    run("objcopy", f"--add-gnu-debuglink={debug}", program)
+    covered, said = doctor(context, program)
+    check(said == f"{program}, with {debug}", f"the debug file is not named: {said}")
+    check(abs(covered - plain) < 0.02, f"{covered} % with it, {plain} % before it was compressed")
+    debug.unlink()
+    alone, _ = doctor(context, program)
+    check_coverage(covered, alone, described(whole))
+    expect_failure(check_coverage, alone, alone, described(whole))
 
 
 def test_doctor_of_a_process(context):

@@ -206,8 +206,7 @@ UnwindTable table_of_behaviour(const struct behaviour *behaviour)
 	return table;
 }
 
-static int build_fake_table(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
-			    UnwindTable *ret_table)
+static int build_fake_table(ElfMap *file, ElfMap *debug, uint64_t base_svma, UnwindTable *ret_table)
 {
 	struct behaviour behaviour;
 

@@ -349,6 +349,7 @@ static char *dwarf_name(Image image)
 	uint64_t address = 0;
 	ElfSymbols symbols;
 	ElfMap map = {.image = image.data, .size = image.size}, none = {};
+	DwarfHost host = {};
 	DwarfNames names;
 	char *name;
 
@@ -359,7 +360,7 @@ static char *dwarf_name(Image image)
 	elf_symbols_free(&symbols);
 	assert_int_not_equal(address, 0);
 	assert_int_equal(elf_file_open_image(image.data, image.size, &map.elf), 0);
-	dwarf_names_find(&map, &none, &address, 1, &names);
+	dwarf_names_find(&map, &none, &address, 1, &host, &names);
 	assert_int_equal(names.answers.items[0].count, 1);
 	name = xstrdup(
 		strings_get(&names.strings, names.frames.items[names.answers.items[0].first].name));

@@ -540,7 +540,7 @@ static void test_gaps(void **state)
 /* No ELF file, and one without call frame information. */
 static void test_nothing(void **state)
 {
-	static const ElfMap closed;
+	static ElfMap closed;
 	_cleanup_free_ char *path = NULL;
 	UnwindTable table = {};
 	char *folder;
