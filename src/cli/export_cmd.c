@@ -119,6 +119,7 @@ static int resolve_late(CaptureReader *reader, const LoadOptions *options, const
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
 		.open_beside = symbols_open_beside_by_path,
+		.open_named = symbols_open_named_by_path,
 		.open_user = &as,
 		.emit = add_record,
 		.user = loaded->frames,

@@ -13,13 +13,14 @@
  * The sections of a program decide which path is opened here. The worst that this can open is
  * another ELF file, for a child that can only read it.
  */
-static int open_elf(const DebugFiles *files, const char *path, TriedFile *ret_tried)
+static int open_elf(const DebugFiles *files, const char *path, bool by_dwarf, TriedFile *ret_tried)
 {
-	int fd = files->open(files->open_user, files->file, path);
+	OpenBeside open = by_dwarf ? files->open_named : files->open;
+	int fd = open(files->open_user, files->file, path);
 	char magic[SELFMAG];
 	struct stat st;
 
-	*ret_tried = (TriedFile){};
+	*ret_tried = (TriedFile){.by_dwarf = by_dwarf};
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) || pread(fd, magic, SELFMAG, 0) != SELFMAG ||
@@ -33,14 +34,19 @@ static int open_elf(const DebugFiles *files, const char *path, TriedFile *ret_tr
 }
 
 /* Takes ownership of path. */
-static int try_path(DebugFiles *files, char *path)
+static int try_path_as(DebugFiles *files, char *path, bool by_dwarf)
 {
 	TriedFile tried;
-	int fd = open_elf(files, path, &tried);
+	int fd = open_elf(files, path, by_dwarf, &tried);
 
 	tried.path = path;
 	*vec_push(&files->tried) = tried;
 	return fd;
+}
+
+static int try_path(DebugFiles *files, char *path)
+{
+	return try_path_as(files, path, /* by_dwarf= */ false);
 }
 
 static int remember(DebugFiles *files, int fd)
@@ -105,6 +111,40 @@ static int find_dwz(DebugFiles *files, const Companion *companion)
 	return fd;
 }
 
+/* Tries the path if it is absolute, and then what of it can be beside the object. */
+static int find_dwo(DebugFiles *files, const Companion *companion)
+{
+	const char *object = files->file->path, *name = companion->name;
+	const char *tail = name + companion->tail, *slash = strrchr(tail, '/');
+	int length = folder_length(object), fd = -ENOENT;
+
+	if (!files->open_named || *object != '/')
+		return -ENOENT;
+	if (*name == '/')
+		fd = try_path_as(files, xstrdup(name), /* by_dwarf= */ true);
+	if (fd < 0 && *tail && *tail != '/')
+		fd = try_path_as(files, xasprintf("%.*s/%s", length, object, tail), true);
+	if (fd < 0 && slash && slash[1])
+		fd = try_path_as(files, xasprintf("%.*s%s", length, object, slash), true);
+	return fd;
+}
+
+/* GDB and LLVM look for it beside the object, and GDB also below the folder of debug files. */
+static int find_dwp(DebugFiles *files)
+{
+	const char *object = files->file->path;
+	int fd = -ENOENT;
+
+	if (!files->open_named || *object != '/')
+		return -ENOENT;
+	fd = try_path_as(files, xasprintf("%s.dwp", object), /* by_dwarf= */ true);
+	if (fd < 0 && files->found)
+		fd = try_path_as(files, xasprintf("%s.dwp", files->found), true);
+	if (fd < 0)
+		fd = try_path_as(files, xasprintf(DEBUG_ROOT "%s.dwp", object), true);
+	return fd;
+}
+
 int debug_files_companion(DebugFiles *files, const Companion *companion)
 {
 	switch (companion->kind) {
@@ -112,6 +152,10 @@ int debug_files_companion(DebugFiles *files, const Companion *companion)
 		return debug_files_by_link(files, companion->name);
 	case COMPANION_DWZ:
 		return find_dwz(files, companion);
+	case COMPANION_DWO:
+		return find_dwo(files, companion);
+	case COMPANION_DWP:
+		return find_dwp(files);
 	default:
 		return -EINVAL;
 	}
@@ -120,8 +164,11 @@ int debug_files_companion(DebugFiles *files, const Companion *companion)
 bool debug_files_unchanged(const DebugFiles *files, const TriedFile *tried)
 {
 	TriedFile now;
-	int fd = open_elf(files, tried->path, &now);
+	int fd;
 
+	if (tried->by_dwarf && !files->open_named)
+		return false;
+	fd = open_elf(files, tried->path, tried->by_dwarf, &now);
 	closep(&fd);
 	return now.size == tried->size && now.mtime_ns == tried->mtime_ns;
 }

@@ -2,7 +2,8 @@
 /*
  * debug_files.h - finds separate debug files. Follows GDB's manual, "Debugging Information in
  * Separate Files": by build id below /usr/lib/debug/.build-id, by .gnu_debuglink beside the object,
- * in .debug beside it and at the same path below /usr/lib/debug; and the files of dwz.
+ * in .debug beside it and at the same path below /usr/lib/debug; the files of dwz; and
+ * split debug information: .dwo files by their path or beside the object, a .dwp file beside it.
  *
  * The files are only opened here; the sandboxed child checks whether they belong to the object.
  */
@@ -22,11 +23,18 @@ typedef int (*OpenBeside)(void *user, const MappedFile *file, const char *path);
 typedef struct TriedFile {
 	char *path;
 	uint64_t size, mtime_ns; /* both 0 = there was nothing */
+	bool by_dwarf;		 /* opened by DebugFiles::open_named */
 } TriedFile;
 
 typedef struct DebugFiles {
 	const MappedFile *file;
 	OpenBeside open;
+	/*
+	 * The same for the paths of split debug information, which a compiler's folder is part of.
+	 * They can lead anywhere, so only what a process that mapped the file could have read is
+	 * opened.
+	 */
+	OpenBeside open_named;
 	void *open_user;
 	VEC(TriedFile) tried;
 	char *found; /* path of the debug file; the path of the dwz file is relative to it */

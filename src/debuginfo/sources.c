@@ -21,11 +21,7 @@ struct Sources {
 	SourcesSummary summary;
 };
 
-/*
- * Root does not know what the recorded processes could read, so it opens only files that all users
- * may read.
- */
-static int open_late(void *unused, uint32_t file, const char *path, struct stat *ret_stat)
+int sources_open_late(void *unused, uint32_t file, const char *path, struct stat *ret_stat)
 {
 	OpenRights nobody;
 	OwnRights own;
@@ -50,7 +46,7 @@ Sources *sources_new(const SourcesOptions *options)
 
 	sources->options = *options;
 	if (!sources->options.open)
-		sources->options.open = open_late;
+		sources->options.open = sources_open_late;
 	return sources;
 }
 

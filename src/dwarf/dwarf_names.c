@@ -10,7 +10,9 @@
 #include "dwarf_names.h"
 #include "demangle.h"
 #include "dwarf_sections.h"
+#include "dwarf_split.h"
 #include <dwarf.h>
+#include <errno.h>
 #include <string.h>
 
 #define NONE UINT32_MAX
@@ -48,7 +50,11 @@ typedef struct Finder {
 	VEC(Dwarf_Off) units; /* their DIEs */
 	VEC(UnitRange) ranges;
 	VEC(Located) located; /* sorted by unit, then by address */
+	DwarfSplit split;
 	/* The present unit's: */
+	Dwarf_Die unit;	      /* in the program: if its entries are elsewhere, the skeleton */
+	bool in_split;	      /* its entries are in a .dwo or .dwp file */
+	DwarfExtents extents; /* of the present DIE */
 	Dwarf_Files *files;
 	VEC(Scope) scopes;
 	VEC(uint32_t) scope_of; /* by address: the innermost one so far, or NONE */
@@ -61,6 +67,14 @@ typedef struct Finder {
 typedef struct Subset {
 	size_t first, end;
 } Subset;
+
+static void count_missing(DwarfNames *names, enum dwarf_missing kind, const char *name)
+{
+	DwarfMissing *missing = &names->missing[kind];
+
+	if (missing->count++ == 0)
+		snprintf(missing->name, sizeof(missing->name), "%s", name ? name : "");
+}
 
 /* ---- units ----------------------------------------------------------------- */
 
@@ -85,17 +99,21 @@ static void add_unit(Finder *finder, Dwarf_Die *unit)
 				(UnitRange){start, end, finder->units.count - 1};
 }
 
-static void read_units(Finder *finder)
+/* Returns false if libdw cannot read a unit; it does not find the ones behind it then. */
+static bool read_units(Finder *finder)
 {
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
+	int r;
 
-	while (dwarf_get_units(finder->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0)
-		if (dwarf_tag(&die) == DW_TAG_compile_unit)
+	while ((r = dwarf_get_units(finder->dwarf, unit, &unit, NULL, NULL, &die, NULL)) == 0)
+		if (dwarf_tag(&die) == DW_TAG_compile_unit ||
+		    dwarf_tag(&die) == DW_TAG_skeleton_unit)
 			add_unit(finder, &die);
 	if (finder->ranges.count)
 		qsort(finder->ranges.items, finder->ranges.count, sizeof(UnitRange),
 		      compare_ranges);
+	return r > 0;
 }
 
 static uint32_t unit_of(const Finder *finder, uint64_t address)
@@ -143,14 +161,14 @@ static uint32_t intern(Finder *finder, const char *s)
  * libdw may leave paths relative to the compiler's working folder. In distribution packages that
  * folder is relative itself ("./malloc"), and the path stays so.
  */
-static uint32_t intern_path(Finder *finder, Dwarf_Die *unit, const char *path)
+static uint32_t intern_path(Finder *finder, const char *path)
 {
 	Dwarf_Attribute attribute;
 	const char *folder = NULL;
 	_cleanup_free_ char *whole = NULL;
 
 	path = dwarf_sections_string(&finder->sections, path);
-	if (path && *path && *path != '/' && dwarf_attr(unit, DW_AT_comp_dir, &attribute))
+	if (path && *path && *path != '/' && dwarf_attr(&finder->unit, DW_AT_comp_dir, &attribute))
 		folder = dwarf_sections_string(&finder->sections, dwarf_formstring(&attribute));
 	if (!folder || !*folder)
 		return intern(finder, path);
@@ -158,16 +176,25 @@ static uint32_t intern_path(Finder *finder, Dwarf_Die *unit, const char *path)
 	return intern(finder, whole);
 }
 
-static const char *linkage_name(const Finder *finder, Dwarf_Die *die)
+/* Returns a string of the DIE or of the one that it was made from, or NULL if it has none. */
+static const char *name_of(const Finder *finder, Dwarf_Die *die, unsigned int name)
 {
 	Dwarf_Attribute attribute;
-	const char *name;
+	const char *text;
 
-	if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
-	    !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+	if (!dwarf_attr_integrate(die, name, &attribute))
 		return NULL;
-	name = dwarf_sections_string(&finder->sections, dwarf_formstring(&attribute));
-	return name && *name ? name : NULL;
+	text = finder->in_split
+		       ? dwarf_split_string(&finder->split, &attribute)
+		       : dwarf_sections_string(&finder->sections, dwarf_formstring(&attribute));
+	return text && *text ? text : NULL;
+}
+
+static const char *linkage_name(const Finder *finder, Dwarf_Die *die)
+{
+	const char *name = name_of(finder, die, DW_AT_linkage_name);
+
+	return name ? name : name_of(finder, die, DW_AT_MIPS_linkage_name);
 }
 
 static uint32_t read_name(Finder *finder, Dwarf_Die *die)
@@ -175,7 +202,11 @@ static uint32_t read_name(Finder *finder, Dwarf_Die *die)
 	const char *mangled = linkage_name(finder, die);
 	_cleanup_free_ char *readable = mangled ? demangle(mangled) : NULL;
 
-	return intern(finder, readable ? readable : mangled ? mangled : dwarf_diename(die));
+	if (!mangled)
+		mangled = name_of(finder, die, DW_AT_name);
+	return strings_intern(&finder->names->strings, readable	 ? readable
+						       : mangled ? mangled
+								 : "");
 }
 
 /* Inlined calls of one function share its name, which is read once. */
@@ -213,14 +244,11 @@ static uint32_t call_source(Finder *finder, Dwarf_Die *call)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Word file;
-	Dwarf_Die unit;
 
 	if (!finder->files || !dwarf_attr(call, DW_AT_call_file, &attribute) ||
 	    dwarf_formudata(&attribute, &file))
 		return intern(finder, "");
-	return dwarf_diecu(call, &unit, NULL, NULL)
-		       ? intern_path(finder, &unit, dwarf_filesrc(finder->files, file, NULL, NULL))
-		       : intern(finder, "");
+	return intern_path(finder, dwarf_filesrc(finder->files, file, NULL, NULL));
 }
 
 /* ---- the walk --------------------------------------------------------------- */
@@ -241,20 +269,33 @@ static int compare_numbers(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/*
- * Pushes the addresses of the subset that the DIE's ranges contain. Returns whether it has ranges.
- */
-static bool pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, Subset *ret_inside)
+static void read_extents(Finder *finder, Dwarf_Die *die)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t position = 0;
-	unsigned ranges = 0;
 
+	if (finder->in_split) {
+		dwarf_split_ranges(&finder->split, die, &finder->extents);
+		return;
+	}
+	finder->extents.count = 0;
+	while ((position = dwarf_ranges(die, position, &base, &start, &end)) > 0)
+		*vec_push(&finder->extents) = (DwarfExtent){start, end};
+}
+
+/* Pushes the addresses of the subset that the DIE's ranges contain. */
+static void pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, Subset *ret_inside)
+{
+	size_t ranges;
+
+	read_extents(finder, die);
+	ranges = finder->extents.count;
 	ret_inside->first = finder->picked.count;
-	while ((position = dwarf_ranges(die, position, &base, &start, &end)) > 0) {
+	for (size_t n = 0; n < ranges; n++) {
+		uint64_t start = finder->extents.items[n].start;
+		uint64_t end = finder->extents.items[n].end;
 		size_t i = lower_bound(finder, subset, start);
 
-		ranges++;
 		if (!start) /* the linker dropped it */
 			continue;
 		for (; i < subset.end; i++) {
@@ -273,7 +314,6 @@ static bool pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, S
 	if (ranges > 1 && ret_inside->end > ret_inside->first)
 		qsort(finder->picked.items + ret_inside->first, ret_inside->end - ret_inside->first,
 		      sizeof(uint32_t), compare_numbers);
-	return ranges > 0;
 }
 
 static void visit_children(Finder *finder, Dwarf_Die *parent, Subset subset, uint32_t outer,
@@ -301,18 +341,6 @@ static void visit_function(Finder *finder, Dwarf_Die *die, Subset subset, uint32
 	finder->picked.count = inside.first;
 }
 
-static void visit_block(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer,
-			unsigned depth)
-{
-	Subset inside;
-
-	if (!pick(finder, die, subset, /* function= */ false, &inside))
-		inside = subset; /* a block without a range has that of its parent */
-	if (inside.first < inside.end)
-		visit_children(finder, die, inside, outer, depth + 1);
-	finder->picked.count = MIN(finder->picked.count, MAX(inside.first, subset.end));
-}
-
 static void visit(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer, unsigned depth)
 {
 	switch (dwarf_tag(die)) {
@@ -326,8 +354,10 @@ static void visit(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer,
 	case DW_TAG_lexical_block:
 	case DW_TAG_try_block:
 	case DW_TAG_catch_block:
-		visit_block(finder, die, subset, outer, depth);
-		break;
+		/*
+		 * LLVM moves inlined calls out of the ranges of their block, so these say nothing
+		 * about what is below it.
+		 */
 	case DW_TAG_namespace:
 	case DW_TAG_module:
 		visit_children(finder, die, subset, outer, depth + 1);
@@ -407,17 +437,17 @@ static void visit_nested(Finder *finder, Dwarf_Die *unit, size_t count)
 
 /* ---- answers ---------------------------------------------------------------- */
 
-static void answer(Finder *finder, uint32_t address, Dwarf_Die *unit)
+static void answer(Finder *finder, uint32_t address)
 {
 	DwarfNames *names = finder->names;
 	DwarfAnswer *answer = &names->answers.items[address];
-	Dwarf_Line *row = dwarf_getsrc_die(unit, finder->addresses[address]);
+	Dwarf_Line *row = dwarf_getsrc_die(&finder->unit, finder->addresses[address]);
 	uint32_t scope = finder->scope_of.items[address], source = intern(finder, "");
 	int line = 0;
 
 	if (row) {
 		dwarf_lineno(row, &line);
-		source = intern_path(finder, unit, dwarf_linesrc(row, NULL, NULL));
+		source = intern_path(finder, dwarf_linesrc(row, NULL, NULL));
 	}
 	answer->has_function = scope != NONE;
 	if (scope == NONE && line <= 0)
@@ -457,26 +487,41 @@ static void begin_libdw(Finder *finder)
 	finder->lines = 0;
 }
 
+/* Returns the DIE that has the unit's functions below it. */
+static Dwarf_Die open_entries(Finder *finder)
+{
+	const char *name;
+	Dwarf_Die entries;
+	int r = dwarf_split_open(&finder->split, &finder->unit, &entries, &name);
+
+	finder->in_split = r > 0;
+	if (r < 0)
+		count_missing(finder->names,
+			      r == -ESTALE ? DWARF_OTHER_SPLIT_FILE : DWARF_NO_SPLIT_FILE, name);
+	return finder->in_split ? entries : finder->unit;
+}
+
 static void find_in_unit(Finder *finder, Dwarf_Off offset, const Located *located, size_t count)
 {
 	Subset all = {0, count};
 	Dwarf_Lines *lines;
 	size_t line_count = 0;
-	Dwarf_Die unit;
+	Dwarf_Die entries;
 
-	if (!finder->dwarf || !dwarf_offdie(finder->dwarf, offset, &unit))
+	if (!finder->dwarf || !dwarf_offdie(finder->dwarf, offset, &finder->unit))
 		return;
+	entries = open_entries(finder);
 	finder->picked.count = finder->scopes.count = 0;
 	map_free(&finder->origins);
 	for (size_t i = 0; i < count; i++)
 		*vec_push(&finder->picked) = located[i].address;
-	if (dwarf_getsrcfiles(&unit, &finder->files, NULL))
+	if (dwarf_getsrcfiles(&finder->unit, &finder->files, NULL))
 		finder->files = NULL;
-	visit_children(finder, &unit, all, NONE, 0);
-	visit_nested(finder, &unit, count);
+	visit_children(finder, &entries, all, NONE, 0);
+	visit_nested(finder, &entries, count);
 	for (size_t i = 0; i < count; i++)
-		answer(finder, located[i].address, &unit);
-	if (!dwarf_getsrclines(&unit, &lines, &line_count))
+		answer(finder, located[i].address);
+	if (!dwarf_getsrclines(&finder->unit, &lines, &line_count))
 		finder->lines += line_count;
 	if (finder->lines > LINES_MAX)
 		begin_libdw(finder);
@@ -494,28 +539,37 @@ static void find_all(Finder *finder)
 	}
 }
 
-void dwarf_names_find(const ElfMap *file, const ElfMap *dwz, const uint64_t *addresses,
-		      size_t count, DwarfNames *ret_names)
+void dwarf_names_find(ElfMap *file, ElfMap *dwz, const uint64_t *addresses, size_t count,
+		      const DwarfHost *host, DwarfNames *ret_names)
 {
 	Finder finder = {
-		.elf = file->elf, .addresses = addresses, .count = count, .names = ret_names};
+		.elf = file->elf,
+		.addresses = addresses,
+		.count = count,
+		.names = ret_names,
+		.split = {.file = file, .find = host->find, .user = host->user},
+	};
 
 	*ret_names = (DwarfNames){};
 	for (size_t i = 0; i < count; i++) {
 		*vec_push(&ret_names->answers) = (DwarfAnswer){};
 		*vec_push(&finder.scope_of) = NONE;
 	}
+	finder.split.sections = &finder.sections;
 	dwarf_sections_prepare(&finder.sections, file);
 	if (dwz->elf)
 		dwarf_sections_prepare(&finder.sections, dwz);
 	finder.alt = dwz->elf ? dwarf_begin_elf(dwz->elf, DWARF_C_READ, NULL) : NULL;
 	begin_libdw(&finder);
-	if (finder.dwarf) {
-		read_units(&finder);
-		locate(&finder);
-		find_all(&finder);
+	for (unsigned i = 0; i < finder.sections.damaged; i++)
+		count_missing(ret_names, DWARF_DAMAGED_SECTION, "");
+	if (!finder.dwarf || !read_units(&finder))
+		count_missing(ret_names, DWARF_UNREADABLE, dwarf_errmsg(-1));
+	locate(&finder);
+	find_all(&finder);
+	dwarf_split_close(&finder.split);
+	if (finder.dwarf)
 		dwarf_end(finder.dwarf);
-	}
 	if (finder.alt)
 		dwarf_end(finder.alt);
 	dwarf_sections_free(&finder.sections);
@@ -525,6 +579,7 @@ void dwarf_names_find(const ElfMap *file, const ElfMap *dwz, const uint64_t *add
 	vec_free(&finder.scopes);
 	vec_free(&finder.scope_of);
 	vec_free(&finder.picked);
+	vec_free(&finder.extents);
 	map_free(&finder.origins);
 }
 

@@ -7,7 +7,7 @@
 #ifndef WALLPROF_DWARF_NAMES_H
 #define WALLPROF_DWARF_NAMES_H
 
-#include "elf_file.h"
+#include "debug_link.h"
 #include <elfutils/libdw.h>
 
 /* One function at an address: the real one, or one that was inlined there. */
@@ -26,18 +26,40 @@ typedef struct DwarfAnswer {
 	uint64_t size;	   /* of that part */
 } DwarfAnswer;
 
+/* Debug information that there is, or should be, and that was not used. */
+enum dwarf_missing {
+	DWARF_NO_SPLIT_FILE,	/* a .dwo file that is not there, or may not be read */
+	DWARF_OTHER_SPLIT_FILE, /* a .dwo file that does not have the unit: another build's */
+	DWARF_DAMAGED_SECTION,	/* a section that could not be decompressed */
+	DWARF_UNREADABLE,	/* libdw refuses it, with this message */
+	DWARF_MISSING_KINDS
+};
+
+typedef struct DwarfMissing {
+	uint64_t count;
+	char name[COMPANION_NAME_MAX]; /* of the first one; "" = none */
+} DwarfMissing;
+
 typedef struct DwarfNames {
 	VEC(DwarfAnswer) answers; /* one for each requested address */
 	VEC(DwarfFrame) frames;
 	Strings strings;
+	DwarfMissing missing[DWARF_MISSING_KINDS];
 } DwarfNames;
+
+/* Where the files of split debug information come from: find is that of ObjectHost. */
+typedef struct DwarfHost {
+	int (*find)(void *user, const Companion *companion);
+	void *user;
+} DwarfHost;
 
 /*
  * Finds the names of addresses (SVMA, ascending, each once). dwz is the supplementary file that dwz
- * made; it is not open if there is none. Both must stay open until after dwarf_names_free().
+ * made; it is not open if there is none. Both must stay open until after dwarf_names_free();
+ * sections of both are decompressed.
  */
-void dwarf_names_find(const ElfMap *file, const ElfMap *dwz, const uint64_t *addresses,
-		      size_t count, DwarfNames *ret_names);
+void dwarf_names_find(ElfMap *file, ElfMap *dwz, const uint64_t *addresses, size_t count,
+		      const DwarfHost *host, DwarfNames *ret_names);
 void dwarf_names_free(DwarfNames *names);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "dwarf_sections.h"
+#include "elf_decompress.h"
 #include "elf_symbols.h"
 #include <string.h>
 
@@ -29,18 +30,22 @@ static void leave_out_sections(Elf *elf)
  * libdw would do this as well, but for all sections before the memory of any compressed form can be
  * released.
  */
-static void decompress_sections(const ElfMap *file)
+static unsigned decompress_sections(ElfMap *file)
 {
 	Elf_Scn *section = NULL;
+	unsigned failed = 0;
 	GElf_Shdr header;
 
 	while ((section = elf_nextscn(file->elf, section))) {
 		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_COMPRESSED) ||
 		    header.sh_type == SHT_NOBITS)
 			continue;
-		if (elf_compress(section, 0, 0) >= 0)
+		if (elf_decompress(file, section) == 0)
 			elf_map_forget(file, header.sh_offset, header.sh_size);
+		else
+			failed++;
 	}
+	return failed;
 }
 
 /*
@@ -81,10 +86,10 @@ static void add_texts(DwarfSections *sections, Elf *elf)
 	}
 }
 
-void dwarf_sections_prepare(DwarfSections *sections, const ElfMap *file)
+void dwarf_sections_prepare(DwarfSections *sections, ElfMap *file)
 {
 	leave_out_sections(file->elf);
-	decompress_sections(file);
+	sections->damaged += decompress_sections(file);
 	end_strings(file->elf);
 	add_texts(sections, file->elf);
 }

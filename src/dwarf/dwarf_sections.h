@@ -15,10 +15,11 @@ typedef struct DwarfText {
 
 typedef struct DwarfSections {
 	VEC(DwarfText) texts;
+	unsigned damaged; /* sections that could not be decompressed */
 } DwarfSections;
 
 /* Call it before dwarf_begin_elf(), for each file that strings can come from. */
-void dwarf_sections_prepare(DwarfSections *sections, const ElfMap *file);
+void dwarf_sections_prepare(DwarfSections *sections, ElfMap *file);
 /*
  * Returns s if it is terminated inside of its section, else NULL. A string outside of all sections
  * is libdw's own.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "object_names.h"
 #include "demangle.h"
-#include "dwarf_names.h"
+#include "elf_decompress.h"
 #include "elf_symbols.h"
 #include "pclntab.h"
 #include "symbol_record.h"
@@ -91,6 +91,8 @@ static void read_symbols(Object *object)
 {
 	object->symbols.addresses = object->request->addresses;
 	object->symbols.address_count = object->request->count;
+	elf_decompress_tables(&object->main);
+	elf_decompress_tables(&object->debug);
 	elf_symbols_add_tables(&object->symbols, object->main.elf);
 	if (object->debug.elf)
 		elf_symbols_add_tables(&object->symbols, object->debug.elf);
@@ -269,22 +271,43 @@ static int emit_answer(Object *object, const DwarfNames *names, size_t i)
 	return emit(object, symbol, answer->function, answer->size);
 }
 
+static int emit_missing(const Object *object, const DwarfNames *names)
+{
+	int r = 0;
+
+	for (uint32_t kind = 0; kind < DWARF_MISSING_KINDS && r == 0; kind++) {
+		_cleanup_free_ ObjectMissing *missing = NULL;
+
+		if (!names->missing[kind].count)
+			continue;
+		missing = xcalloc(1, sizeof(*missing));
+		missing->kind = kind;
+		missing->count = names->missing[kind].count;
+		strcpy(missing->name, names->missing[kind].name);
+		r = object->host->missing(object->host->user, missing);
+	}
+	return r;
+}
+
 static int emit_dwarf(Object *object)
 {
 	const ObjectRequest *request = object->request;
-	const ElfMap *file = has_dwarf(object->main.elf)    ? &object->main
-			     : has_dwarf(object->debug.elf) ? &object->debug
-							    : NULL;
+	DwarfHost host = {.find = object->host->find, .user = object->host->user};
+	ElfMap *file = has_dwarf(object->main.elf)    ? &object->main
+		       : has_dwarf(object->debug.elf) ? &object->debug
+						      : NULL;
 	DwarfNames names;
 	int r = 0;
 
 	if (!file)
 		return 0;
 	open_dwz(object, file->elf);
-	dwarf_names_find(file, &object->dwz, request->addresses, request->count, &names);
+	dwarf_names_find(file, &object->dwz, request->addresses, request->count, &host, &names);
 	for (size_t i = 0; i < request->count && r == 0; i++)
 		if (names.answers.items[i].count)
 			r = emit_answer(object, &names, i);
+	if (r == 0)
+		r = emit_missing(object, &names);
 	dwarf_names_free(&names);
 	return r;
 }

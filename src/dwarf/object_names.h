@@ -7,8 +7,16 @@
 #ifndef WALLPROF_OBJECT_NAMES_H
 #define WALLPROF_OBJECT_NAMES_H
 
-#include "debug_link.h"
+#include "dwarf_names.h"
 #include "records.h"
+
+/* Debug information that was not used, and of how many units or sections. */
+typedef struct ObjectMissing {
+	uint32_t kind; /* enum dwarf_missing */
+	uint32_t reserved;
+	uint64_t count;
+	char name[COMPANION_NAME_MAX]; /* of the first one; "" = none */
+} ObjectMissing;
 
 typedef struct ObjectHost {
 	/* Returns a descriptor, which object_names_find() closes, or a negative errno. */
@@ -20,6 +28,8 @@ typedef struct ObjectHost {
 	 * emit.
 	 */
 	int (*flush)(void *user);
+	/* Receives each kind of what is missing once. Returns as emit. */
+	int (*missing)(void *user, const ObjectMissing *missing);
 	void *user;
 } ObjectHost;
 

@@ -13,6 +13,8 @@
 enum companion_kind {
 	COMPANION_DEBUG, /* .gnu_debuglink: the object's debug file, a name without a folder */
 	COMPANION_DWZ,	 /* .gnu_debugaltlink of the file with the DWARF: a path, maybe relative */
+	COMPANION_DWO,	 /* a unit's split debug information: a path, maybe relative */
+	COMPANION_DWP,	 /* that of all units: the object's path with ".dwp" behind it; no name */
 };
 
 #define COMPANION_NAME_MAX 4096
@@ -21,7 +23,7 @@ typedef struct Companion {
 	uint8_t kind;
 	uint8_t build_id_len; /* 0 = not stated */
 	uint8_t build_id[20];
-	uint8_t reserved[2];
+	uint16_t tail; /* COMPANION_DWO: offset in name of the path beside the object */
 	char name[COMPANION_NAME_MAX];
 } Companion;
 

@@ -607,6 +607,13 @@ static int open_source_as_root(const MappedFiles *files, uint32_t file, const ch
 	return fd >= 0 ? fd : open_source_with(files, held, &nobody, file, path, ret_stat);
 }
 
+int mapped_files_open_named(void *user, const MappedFile *file, const char *path)
+{
+	struct stat st;
+
+	return mapped_files_open_source(user, file->id, path, &st);
+}
+
 int mapped_files_open_source(void *user, uint32_t file, const char *path, struct stat *ret_stat)
 {
 	const MappedFiles *files = user;

@@ -66,6 +66,11 @@ int mapped_files_open(void *files, const MappedFile *file);
  */
 int mapped_files_open_beside(void *files, const MappedFile *file, const char *path);
 /*
+ * A DebugFiles::open_named: looks there, too. Root opens only what one of these processes could
+ * have read.
+ */
+int mapped_files_open_named(void *files, const MappedFile *file, const char *path);
+/*
  * A SourcesOpen (sources.h) that looks there, too. Root opens only what one of these processes
  * could have read.
  */

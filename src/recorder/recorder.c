@@ -493,6 +493,7 @@ static int resolve_names(Recording *recording, CaptureReader *reader)
 	SymbolsSink sink = {
 		.open = mapped_files_open,
 		.open_beside = mapped_files_open_beside,
+		.open_named = mapped_files_open_named,
 		.open_user = recording->files,
 		.emit = recording_write,
 		.user = recording,

@@ -103,6 +103,7 @@ static int resolve(const AddressSpaces *spaces, const SymbolTarget *targets, siz
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
 		.open_beside = symbols_open_beside_by_path,
+		.open_named = symbols_open_named_by_path,
 		.open_user = &as,
 		.emit = keep_symbol,
 		.user = symbols,

@@ -12,10 +12,10 @@
 /*
  * The number at its end increases with every change of how addresses are named, and of the format.
  */
-#define MAGIC	     "wallprof names 7"
+#define MAGIC	     "wallprof names 8"
 #define MAGIC_LENGTH (sizeof(MAGIC) - 1) /* without the terminating NUL */
 
-/* The file is one zstd frame of this, the tried files and the records. */
+/* The file is one zstd frame of this, the tried files, the note and the records. */
 struct cache_header {
 	char magic[MAGIC_LENGTH];
 	char version[16]; /* of wallprof: another one may name differently */
@@ -23,14 +23,14 @@ struct cache_header {
 	uint8_t build_id_len, asked_debuginfod;
 	uint16_t reserved;
 	uint32_t tried; /* the number of struct cache_tried that follow */
-	uint32_t reserved2;
+	uint32_t note;	/* bytes of the note behind them, a multiple of 8 with its NULs; 0 = none */
 	uint64_t size, mtime_ns, ctime_ns, device, inode; /* of the object */
 	uint64_t records;				  /* bytes, at the end */
 };
 
 struct cache_tried {
 	uint32_t len; /* of the whole, a multiple of 8 */
-	uint32_t reserved;
+	uint32_t by_dwarf;
 	uint64_t size, mtime_ns;
 	char path[];
 };
@@ -78,6 +78,7 @@ void cached_object_free(CachedObject *object)
 	for (size_t i = 0; i < object->tried.count; i++)
 		free(object->tried.items[i].path);
 	vec_free(&object->tried);
+	free(object->note);
 	vec_free(&object->records);
 	vec_free(&object->offsets);
 	*object = (CachedObject){};
@@ -94,8 +95,23 @@ static bool parse_tried(CachedObject *object, const uint8_t **p, const uint8_t *
 	    !memchr(tried->path, '\0', tried->len - sizeof(*tried)))
 		return false;
 	*vec_push(&object->tried) = (TriedFile){
-		.path = xstrdup(tried->path), .size = tried->size, .mtime_ns = tried->mtime_ns};
+		.path = xstrdup(tried->path),
+		.size = tried->size,
+		.mtime_ns = tried->mtime_ns,
+		.by_dwarf = tried->by_dwarf,
+	};
 	*p += tried->len;
+	return true;
+}
+
+static bool parse_note(CachedObject *object, uint32_t size, const uint8_t **p, const uint8_t *end)
+{
+	if (size == 0)
+		return true;
+	if (size > (size_t)(end - *p) || size % 8 || !memchr(*p, '\0', size))
+		return false;
+	object->note = xstrdup((const char *)*p);
+	*p += size;
 	return true;
 }
 
@@ -129,6 +145,8 @@ static bool parse_all(CachedObject *object, const MappedFile *file, const uint8_
 	for (uint32_t i = 0; i < header->tried; i++)
 		if (!parse_tried(object, &p, end))
 			return false;
+	if (!parse_note(object, header->note, &p, end))
+		return false;
 	while (p < end)
 		if (!parse_record(object, &p, end))
 			return false;
@@ -187,11 +205,29 @@ static void append_tried(Bytes *bytes, const TriedFile *tried)
 		.len = sizeof(head) + length + padding,
 		.size = tried->size,
 		.mtime_ns = tried->mtime_ns,
+		.by_dwarf = tried->by_dwarf,
 	};
 
 	vec_append(bytes, (const uint8_t *)&head, sizeof(head));
 	vec_append(bytes, (const uint8_t *)tried->path, length);
 	vec_append(bytes, (const uint8_t *)"\0\0\0\0\0\0\0", padding);
+}
+
+static const uint8_t zeros[8];
+
+static size_t note_size(const CachedObject *object)
+{
+	return object->note ? (strlen(object->note) + 1 + 7) & ~7UL : 0;
+}
+
+static void append_note(Bytes *bytes, const CachedObject *object)
+{
+	size_t length = object->note ? strlen(object->note) : 0;
+
+	if (!object->note)
+		return;
+	vec_append(bytes, (const uint8_t *)object->note, length);
+	vec_append(bytes, zeros, note_size(object) - length);
 }
 
 static Bytes serialize(const MappedFile *file, const CachedObject *object)
@@ -206,6 +242,7 @@ static Bytes serialize(const MappedFile *file, const CachedObject *object)
 		.inode = file->inode,
 		.asked_debuginfod = object->asked_debuginfod,
 		.tried = object->tried.count,
+		.note = note_size(object),
 		.records = object->records.count,
 	};
 	Bytes bytes = {};
@@ -215,6 +252,7 @@ static Bytes serialize(const MappedFile *file, const CachedObject *object)
 	vec_append(&bytes, (const uint8_t *)&header, sizeof(header));
 	for (size_t i = 0; i < object->tried.count; i++)
 		append_tried(&bytes, &object->tried.items[i]);
+	append_note(&bytes, object);
 	if (object->records.count)
 		vec_append(&bytes, object->records.items, object->records.count);
 	return bytes;

@@ -17,6 +17,7 @@ typedef struct CachedObject {
 	VEC(uint8_t) records; /* REC_SYMBOLs, file 0 */
 	VEC(size_t) offsets;  /* offsets in records, by address */
 	bool asked_debuginfod;
+	char *note; /* what of the debug information could not be used; NULL = all was */
 	VEC(TriedFile) tried;
 } CachedObject;
 

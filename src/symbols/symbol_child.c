@@ -55,11 +55,17 @@ static int find(void *user, const Companion *companion)
 	return fd >= 0 ? fd : -ENOENT;
 }
 
+static int missing(void *user, const ObjectMissing *missing)
+{
+	return post(user, SYMBOL_MESSAGE_MISSING, missing, sizeof(*missing));
+}
+
 void symbol_child_main(int socket, const int *fds, const void *argument)
 {
 	ObjectRequest request = *(const ObjectRequest *)argument;
 	Channel channel = {.socket = socket};
-	ObjectHost host = {.find = find, .emit = emit, .flush = flush, .user = &channel};
+	ObjectHost host = {
+		.find = find, .emit = emit, .flush = flush, .missing = missing, .user = &channel};
 	int64_t r;
 
 	/* These are the child's descriptors. */

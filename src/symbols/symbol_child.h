@@ -11,9 +11,10 @@
 #include "object_names.h"
 
 enum symbol_message {
-	SYMBOL_MESSAGE_SYMBOL, /* struct rec_symbol */
-	SYMBOL_MESSAGE_FIND,   /* Companion; answered by one byte, with or without a descriptor */
-	SYMBOL_MESSAGE_END,    /* s64: what object_names_find() returned */
+	SYMBOL_MESSAGE_SYMBOL,	/* struct rec_symbol */
+	SYMBOL_MESSAGE_FIND,	/* Companion; answered by one byte, with or without a descriptor */
+	SYMBOL_MESSAGE_END,	/* s64: what object_names_find() returned */
+	SYMBOL_MESSAGE_MISSING, /* ObjectMissing */
 };
 
 struct symbol_message_head {

@@ -4,7 +4,9 @@
 #include "symbol_cache.h"
 #include "symbol_jobs.h"
 #include "vdso.h"
+#include <elfutils/version.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -183,10 +185,8 @@ static void run_jobs(Batch *batch)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
-			   const char *problem)
+static int emit_text(const SymbolsSink *sink, uint32_t file, char *text)
 {
-	_cleanup_free_ char *text = xasprintf("some names of %s are missing: %s", path, problem);
 	size_t length = strlen(text) + 1;
 	size_t size = (sizeof(struct rec_note) + length + 7) & ~7UL;
 	_cleanup_free_ struct rec_note *note = xcalloc(1, size);
@@ -196,6 +196,66 @@ int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *p
 	memcpy(note->text, text, length);
 	log_warn("%s", text);
 	return sink->emit(sink->user, &note->h);
+}
+
+int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
+			   const char *problem)
+{
+	_cleanup_free_ char *text = xasprintf("some names of %s are missing: %s", path, problem);
+
+	return emit_text(sink, file, text);
+}
+
+/* Returns a part of a sentence, allocated. */
+static char *describe_missing(const ObjectMissing *missing)
+{
+	const char *plural = missing->count == 1 ? "" : "s";
+
+	switch (missing->kind) {
+	case DWARF_NO_SPLIT_FILE:
+		return xasprintf("%" PRIu64 " .dwo file%s not found, such as %s", missing->count,
+				 plural, missing->name);
+	case DWARF_OTHER_SPLIT_FILE:
+		return xasprintf("%" PRIu64 " .dwo file%s of another build, such as %s",
+				 missing->count, plural, missing->name);
+	case DWARF_DAMAGED_SECTION:
+		return xasprintf("%" PRIu64 " compressed section%s damaged or too large",
+				 missing->count, plural);
+	default:
+		return xasprintf("libdw 0.%d cannot read its DWARF: %s", _ELFUTILS_VERSION,
+				 missing->name);
+	}
+}
+
+/* What the child reports replaces what was cached when other addresses were looked up. */
+static void describe_all_missing(FileNames *names)
+{
+	char *all = NULL;
+
+	for (size_t i = 0; names->job && i < names->job->missing.count; i++) {
+		_cleanup_free_ char *one = describe_missing(&names->job->missing.items[i]);
+		char *longer = all ? xasprintf("%s; %s", all, one) : xstrdup(one);
+
+		free(all);
+		all = longer;
+	}
+	if (!all)
+		return;
+	mask_controls(all);
+	free(names->cached.note);
+	names->cached.note = all;
+}
+
+static int emit_missing(Batch *batch, FileNames *names)
+{
+	_cleanup_free_ char *text = NULL;
+
+	describe_all_missing(names);
+	if (!names->cached.note)
+		return 0;
+	text = xasprintf("some inlined calls and lines of %s are missing: %s", names->file->path,
+			 names->cached.note);
+	return emit_text(batch->sink, names->file->id, text);
 }
 
 static int emit_problem(Batch *batch, FileNames *names)
@@ -293,7 +353,9 @@ static void add_file(Batch *batch, const MappedFile *file, const SymbolTarget *t
 		.file = file,
 		.targets = targets,
 		.count = count,
-		.debug = {.open = batch->sink->open_beside, .open_user = batch->sink->open_user},
+		.debug = {.open = batch->sink->open_beside,
+			  .open_named = batch->sink->open_named,
+			  .open_user = batch->sink->open_user},
 		.fd = -1,
 		.debug_fd = -1,
 	};
@@ -325,6 +387,8 @@ static int resolve_files(Batch *batch)
 	run_jobs(batch);
 	for (size_t i = 0; i < batch->files.count && r == 0; i++) {
 		r = emit_problem(batch, &batch->files.items[i]);
+		if (r == 0)
+			r = emit_missing(batch, &batch->files.items[i]);
 		if (r == 0)
 			r = emit_names(batch, &batch->files.items[i]);
 		cache_answers(batch, &batch->files.items[i]);

@@ -241,6 +241,7 @@ void symbol_job_free(SymbolJob *job)
 	vec_free(&job->records);
 	vec_free(&job->offsets);
 	vec_free(&job->received);
+	vec_free(&job->missing);
 	free(job->problem);
 }
 

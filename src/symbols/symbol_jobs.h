@@ -15,10 +15,11 @@ typedef struct SymbolJob {
 	ObjectRequest request;
 	void *user;
 	/* The result. */
-	VEC(uint8_t) records; /* REC_SYMBOLs, file 0 */
-	VEC(size_t) offsets;  /* offset in records for each address; SIZE_MAX = no name */
-	int result;	      /* of object_names_find(), if the child came to its end */
-	char *problem;	      /* otherwise what happened, as text; NULL = nothing */
+	VEC(uint8_t) records;	    /* REC_SYMBOLs, file 0 */
+	VEC(size_t) offsets;	    /* offset in records for each address; SIZE_MAX = no name */
+	int result;		    /* of object_names_find(), if the child came to its end */
+	VEC(ObjectMissing) missing; /* debug information that was not used, each kind once */
+	char *problem;		    /* otherwise what happened, as text; NULL = nothing */
 	/* The state while it runs. */
 	Sandbox sandbox;
 	VEC(uint8_t) received;

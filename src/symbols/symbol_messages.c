@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 /*
- * A correct child requests two companions, and names each address by the symbol tables, by Go's own
- * table and by DWARF; these limits allow that.
+ * A correct child requests two companions, a .dwp file, and at most one .dwo file for each address.
+ * It names each address by the symbol tables, by Go's own table and by DWARF. These limits allow
+ * that.
  */
 #define FINDS_MAX   4
 #define NAMES_MAX   3
@@ -48,9 +49,10 @@ static bool on_find(SymbolJob *job, const SymbolJobsOptions *options, const uint
 	const Companion *companion = (const Companion *)data;
 	int fd, r;
 
-	if (size != sizeof(*companion) || ++job->finds > FINDS_MAX ||
+	if (size != sizeof(*companion) || ++job->finds > FINDS_MAX + job->request.count ||
 	    companion->build_id_len > sizeof(companion->build_id) ||
-	    !memchr(companion->name, '\0', sizeof(companion->name)))
+	    !memchr(companion->name, '\0', sizeof(companion->name)) ||
+	    companion->tail > strlen(companion->name))
 		return false;
 	fd = options->find ? options->find(options->find_user, job, companion) : -ENOENT;
 	if (fd >= 0 && !options->seconds) {
@@ -63,6 +65,20 @@ static bool on_find(SymbolJob *job, const SymbolJobsOptions *options, const uint
 	if (fd >= 0)
 		close(fd);
 	return r == 0;
+}
+
+static bool on_missing(SymbolJob *job, const uint8_t *data, size_t size)
+{
+	const ObjectMissing *missing = (const ObjectMissing *)data;
+
+	if (size != sizeof(*missing) || missing->kind >= DWARF_MISSING_KINDS ||
+	    missing->count == 0 || !memchr(missing->name, '\0', sizeof(missing->name)))
+		return false;
+	for (size_t i = 0; i < job->missing.count; i++)
+		if (job->missing.items[i].kind == missing->kind)
+			return false;
+	*vec_push(&job->missing) = *missing;
+	return true;
 }
 
 static bool on_end(SymbolJob *job, const uint8_t *data, size_t size)
@@ -89,6 +105,8 @@ static bool on_message(SymbolJob *job, const SymbolJobsOptions *options, uint32_
 		return on_find(job, options, data, size);
 	case SYMBOL_MESSAGE_END:
 		return on_end(job, data, size);
+	case SYMBOL_MESSAGE_MISSING:
+		return on_missing(job, data, size);
 	default:
 		return false;
 	}

@@ -488,6 +488,21 @@ int symbols_open_by_path(void *user, const MappedFile *file)
 	return symbols_open_beside_by_path(user, file, file->path);
 }
 
+int symbols_open_named_by_path(void *user, const MappedFile *file, const char *path)
+{
+	const AsInvoker *as = user;
+	struct stat st;
+	int fd = as_invoker_enter(as), r;
+
+	if (fd < 0)
+		return fd;
+	fd = sources_open_late(NULL, file->id, path, &st);
+	r = as_invoker_leave(as);
+	if (r < 0)
+		closep(&fd);
+	return r < 0 ? r : fd;
+}
+
 int symbols_open_beside_by_path(void *user, const MappedFile *file, const char *path)
 {
 	const AsInvoker *as = user;

@@ -27,6 +27,7 @@ typedef int (*SymbolsOpen)(void *user, const MappedFile *file);
 typedef struct SymbolsSink {
 	SymbolsOpen open;
 	OpenBeside open_beside;
+	OpenBeside open_named; /* DebugFiles::open_named */
 	void *open_user;
 	int (*emit)(void *user, const struct record *record); /* SYMBOL and NOTE; 0 or -errno */
 	void *user;
@@ -69,5 +70,10 @@ void symbols_warn_kernel(const SymbolsSummary *summary);
  */
 int symbols_open_by_path(void *as_invoker, const MappedFile *file);
 int symbols_open_beside_by_path(void *as_invoker, const MappedFile *file, const char *path);
+/*
+ * The same for paths of split debug information. Root opens only what all users may read, because
+ * what the processes could read is not known any more.
+ */
+int symbols_open_named_by_path(void *as_invoker, const MappedFile *file, const char *path);
 
 #endif

@@ -48,6 +48,18 @@ static int emit(void *user, const struct rec_symbol *symbol)
 	return 0;
 }
 
+static int missing(void *user, const ObjectMissing *missing)
+{
+	Host *host = user;
+	static const SymbolJobsOptions options = {};
+	struct symbol_message_head head = {.len = sizeof(*missing), .type = SYMBOL_MESSAGE_MISSING};
+
+	vec_append(&host->job.received, (const uint8_t *)&head, sizeof(head));
+	vec_append(&host->job.received, (const uint8_t *)missing, head.len);
+	fuzz_require(symbol_messages_consume(&host->job, &options));
+	return 0;
+}
+
 static int flush(void *user)
 {
 	(void)user;
@@ -89,7 +101,8 @@ static void find_names(const ElfParts *parts, int fd, int debug_fd, const ElfIde
 		       const Addresses *addresses)
 {
 	Host host = {.parts = parts};
-	ObjectHost object_host = {.find = find, .emit = emit, .flush = flush, .user = &host};
+	ObjectHost object_host = {
+		.find = find, .emit = emit, .flush = flush, .missing = missing, .user = &host};
 	ObjectRequest request = {
 		.fd = fd,
 		.debug_fd = debug_fd,

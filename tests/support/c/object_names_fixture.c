@@ -8,15 +8,15 @@
 static int naming_emit(void *user, const struct rec_symbol *symbol)
 {
 	Naming *naming = user;
+	size_t i;
 
 	naming->emitted++;
-	for (size_t i = 0; i < naming->count; i++)
-		if (naming->addresses[i] == symbol->address) {
-			free(naming->answers[i]);
-			naming->answers[i] = memcpy(xmalloc(symbol->h.len), symbol, symbol->h.len);
-			return 0;
-		}
-	return -EINVAL;
+	i = partition_point(middle, naming->count, naming->addresses[middle] < symbol->address);
+	if (i == naming->count || naming->addresses[i] != symbol->address)
+		return -EINVAL;
+	free(naming->answers[i]);
+	naming->answers[i] = memcpy(xmalloc(symbol->h.len), symbol, symbol->h.len);
+	return 0;
 }
 
 static int naming_find(void *user, const Companion *companion)
@@ -24,6 +24,24 @@ static int naming_find(void *user, const Companion *companion)
 	Naming *naming = user;
 
 	return naming->find ? naming->find(naming->user, companion) : -ENOENT;
+}
+
+int open_split_file(void *path, const Companion *companion)
+{
+	_cleanup_free_ char *dwp = xasprintf("%s.dwp", (const char *)path);
+	bool is_dwp = companion->kind == COMPANION_DWP;
+
+	if (!is_dwp && companion->kind != COMPANION_DWO)
+		return -ENOENT;
+	return open(is_dwp ? dwp : companion->name, O_RDONLY | O_CLOEXEC);
+}
+
+static int naming_missing(void *user, const ObjectMissing *missing)
+{
+	Naming *naming = user;
+
+	naming->missing[missing->kind] += missing->count;
+	return 0;
 }
 
 static int naming_flush(void *user)
@@ -36,8 +54,11 @@ static int naming_flush(void *user)
 
 int name_objects(Naming *naming, const char *path, const char *debug_path)
 {
-	ObjectHost host = {
-		.find = naming_find, .emit = naming_emit, .flush = naming_flush, .user = naming};
+	ObjectHost host = {.find = naming_find,
+			   .emit = naming_emit,
+			   .flush = naming_flush,
+			   .missing = naming_missing,
+			   .user = naming};
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	_cleanup_close_ int debug_fd = debug_path ? open(debug_path, O_RDONLY | O_CLOEXEC) : -1;
 	ElfIdentity identity;

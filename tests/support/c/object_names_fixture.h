@@ -12,7 +12,8 @@ typedef struct Naming {
 	const uint64_t *addresses; /* ascending, each once */
 	size_t count;
 	struct rec_symbol **answers; /* of each; NULL = none */
-	size_t emitted, sent;	     /* answers; those that were sent off before what is slow */
+	uint64_t missing[DWARF_MISSING_KINDS];
+	size_t emitted, sent; /* answers; those that were sent off before what is slow */
 	/* Finds a companion; NULL: there is none. */
 	int (*find)(void *user, const Companion *companion);
 	void *user;
@@ -26,6 +27,9 @@ typedef struct NamedFrame {
 /* debug_path is the file found by the build id, or NULL. Returns what object_names_find() does. */
 int name_objects(Naming *naming, const char *path, const char *debug_path);
 void free_naming(Naming *naming);
+
+/* A Naming::find for .dwo and .dwp files; user is the path of the program. */
+int open_split_file(void *path, const Companion *companion);
 
 /* Returns frame n; 0 is the outermost. The strings are the symbol's. */
 NamedFrame frame_of(const struct rec_symbol *symbol, uint32_t n);

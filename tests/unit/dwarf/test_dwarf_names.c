@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names, lines and inlined calls of random addresses against addr2line, which knows nothing of
- * libdw, in programs that several compilers made in many ways.
+ * Names, lines and inlined calls of all addresses against addr2line and llvm-symbolizer, which know
+ * nothing of libdw, in programs that several compilers made in many ways.
  */
 #include "object_names_fixture.h"
 #include "test_tools.h"
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SAMPLE	    600
 #define FRAMES_MAX  64
 #define FIRST_LINES 120 /* objects/first.cc has fewer */
+
+enum oracle { ADDR2LINE = 1, LLVM = 2 };
 
 /* ---- what addr2line says ------------------------------------------------------------------ */
 
@@ -38,10 +39,13 @@ static void add_frame(Chain *chain, char *name, char *place)
  * names, and one demangler makes them readable: LLVM's own writes lambdas and spaces otherwise than
  * libiberty does.
  */
-static Chain *ask_addr2line(const char *oracle, const char *path, const uint64_t *addresses,
-			    size_t count, char **ret_text)
+static Chain *ask_oracle(enum oracle oracle, const char *path, const uint64_t *addresses,
+			 size_t count, char **ret_text)
 {
 	_cleanup_free_ char *list = xasprintf("%s.addresses", path);
+	const char *tool = oracle == ADDR2LINE ? "addr2line -a -i -f"
+					       : "llvm-symbolizer --output-style=GNU -a --inlines "
+						 "--functions=linkage --no-demangle";
 	Chain *chains = xcalloc(count, sizeof(*chains)), *chain = NULL;
 	FILE *file = fopen(list, "w");
 	size_t seen = 0;
@@ -49,7 +53,7 @@ static Chain *ask_addr2line(const char *oracle, const char *path, const uint64_t
 	for (size_t i = 0; i < count; i++)
 		fprintf(file, "0x%" PRIx64 "\n", addresses[i]);
 	fclose(file);
-	*ret_text = output_of("%s -a -i -f -e '%s' < '%s' | c++filt -i", oracle, path, list);
+	*ret_text = output_of("%s -e '%s' < '%s' | c++filt -i", tool, path, list);
 	for (char *name = strtok(*ret_text, "\n"); name; name = strtok(NULL, "\n")) {
 		uint64_t address;
 
@@ -122,7 +126,7 @@ static bool nm_knows(const Functions *functions, const char *name)
 }
 
 typedef struct Counts {
-	size_t frames, inlined, wrong;
+	size_t addresses, frames, inlined, wrong;
 	size_t shifted; /* wrong with the answers of the address before: the truth altered */
 } Counts;
 
@@ -136,12 +140,13 @@ static const char *base_name(const char *path)
 /*
  * Where DWARF has no function addr2line names the symbol before, however far that is. And it
  * calls the innermost function as the symbol table calls the outermost, if it is nearer.
+ * llvm-symbolizer calls the outermost one so, also "f [clone .cold]".
  */
 static bool same_name(const Functions *functions, uint64_t address, const char *name,
 		      const char *wanted, bool innermost, bool outermost)
 {
 	return !strcmp(name, wanted) || (outermost && nm_has(functions, address, name)) ||
-	       (innermost && nm_has(functions, address, wanted));
+	       ((innermost || outermost) && nm_has(functions, address, wanted));
 }
 
 /* A stub, or the table's head: addr2line names none; test_object_names_elf.c looks at them. */
@@ -198,18 +203,21 @@ static void print_difference(uint64_t address, const Chain *chain, const struct 
 	}
 }
 
-static size_t choose_addresses(const char *path, uint64_t addresses[static SAMPLE])
+typedef VEC(uint64_t) Addresses;
+
+/* Each byte of the code. */
+static Addresses all_addresses(const char *path)
 {
-	static const char *const others[] = {".plt", ".plt.sec", ".init", ".fini"};
+	static const char *const names[] = {".text", ".plt", ".plt.sec", ".init", ".fini"};
+	Addresses addresses = {};
 	uint64_t start, size;
 
-	assert_true(find_section(path, ".text", &start, &size));
-	for (size_t i = 0; i < SAMPLE; i++)
-		addresses[i] = start + random_below(size);
-	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		if (find_section(path, others[i], &start, &size))
-			addresses[i] = start + random_below(size);
-	return sort_addresses(addresses, SAMPLE);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (find_section(path, names[i], &start, &size))
+			for (uint64_t at = 0; at < size; at++)
+				*vec_push(&addresses) = start + at;
+	addresses.count = sort_addresses(addresses.items, addresses.count);
+	return addresses;
 }
 
 static uint64_t size_of_dropped(const char *path)
@@ -222,54 +230,67 @@ static uint64_t size_of_dropped(const char *path)
 	return strtoul(size, NULL, 16);
 }
 
-static Counts compare_with(const char *oracle, const char *path, bool lto)
+/* Compares what was found with what an oracle says of each address. */
+static Counts count_differences(const Naming *naming, const Functions *functions,
+				const Chain *chains)
 {
-	_cleanup_free_ char *text = NULL, *symbols = NULL;
-	uint64_t addresses[SAMPLE];
-	Naming naming = {.addresses = addresses, .count = choose_addresses(path, addresses)};
-	Chain *chains = ask_addr2line(oracle, path, addresses, naming.count, &text);
-	Functions functions = ask_nm(path, &symbols);
-	Counts counts = {};
+	Counts counts = {.addresses = naming->count};
 
-	functions.mixed_files = lto;
-	functions.dropped = size_of_dropped(path);
-	assert_int_equal(name_objects(&naming, path, NULL), 0);
-	for (size_t i = 0; i < naming.count; i++) {
-		const struct rec_symbol *symbol = naming.answers[i];
+	for (size_t i = 0; i < naming->count; i++) {
+		const struct rec_symbol *symbol = naming->answers[i];
+		uint64_t address = naming->addresses[i];
 
 		counts.frames += symbol && frame_of(symbol, symbol->count - 1).line;
 		counts.inlined += symbol && symbol->count > 2;
-		counts.shifted += i > 0 && !same_chain(&functions, addresses[i], &chains[i],
-						       naming.answers[i - 1]);
-		if (same_chain(&functions, addresses[i], &chains[i], symbol))
+		counts.shifted += i > 0 && !same_chain(functions, address, &chains[i],
+						       naming->answers[i - 1]);
+		if (same_chain(functions, address, &chains[i], symbol))
 			continue;
 		if (counts.wrong++ < 5)
-			print_difference(addresses[i], &chains[i], symbol);
+			print_difference(address, &chains[i], symbol);
 	}
-	free_naming(&naming);
-	vec_free(&functions.list);
-	free(chains);
 	return counts;
 }
 
 /* ---- programs ------------------------------------------------------------------------------ */
 
-/* addr2line of binutils 2.40 cannot read the ranges of clang's DWARF 5. */
+#define BOTH	 (ADDR2LINE | LLVM)
+#define ZSTD	 "objcopy --compress-debug-sections=zstd prog"
+#define ZSTD_DWO "objcopy --compress-debug-sections=zstd first.dwo && " ZSTD
+#define DWP	 "llvm-dwp -e prog -o prog.dwp && rm first.dwo second.dwo"
+
+/*
+ * addr2line of binutils 2.40 cannot read the ranges of clang's DWARF 5, nor .dwo files;
+ * llvm-symbolizer 14 knows no zstd.
+ */
 static const struct variant {
-	const char *compiler, *cpp, *options, *link, *oracle;
+	const char *compiler, *cpp, *options, *link;
+	unsigned oracles;
+	const char *pack; /* what is done to the program after the oracle was asked */
 } variants[] = {
-	{"gcc", "g++", "-O2 -g -gdwarf-5", "", "addr2line"},
-	{"gcc", "g++", "-O2 -g -gdwarf-4 -no-pie", "-no-pie", "addr2line"},
-	{"gcc", "g++", "-O3 -g -gz", "", "addr2line"},
-	{"gcc", "g++", "-O2 -g -ffunction-sections", "-Wl,--gc-sections", "addr2line"},
-	{"gcc", "g++", "-O2 -g -fno-asynchronous-unwind-tables -fno-omit-frame-pointer", "",
-	 "addr2line"},
-	{"gcc", "g++", "-Og -g", "", "addr2line"},
-	{"gcc", "g++", "-O0 -g", "", "addr2line"},
-	{"gcc", "g++", "-O2 -g -flto", "-flto -O2", "addr2line"},
-	{"clang", "clang++", "-O2 -gdwarf-5", "", "llvm-addr2line"},
-	{"clang", "clang++", "-O2 -gdwarf-4 -ffunction-sections", "-Wl,--gc-sections", "addr2line"},
-	{"clang", "clang++", "-O1 -g -gz", "", "llvm-addr2line"},
+	{"gcc", "g++", "-O2 -g -gdwarf-5", "", BOTH, ""},
+	{"gcc", "g++", "-O2 -g -gdwarf-4 -no-pie", "-no-pie", BOTH, ""},
+	{"gcc", "g++", "-O3 -g -gz", "", BOTH, ""},
+	{"gcc", "g++", "-O2 -g -ffunction-sections", "-Wl,--gc-sections", BOTH, ""},
+	{"gcc", "g++", "-O2 -g -fno-asynchronous-unwind-tables -fno-omit-frame-pointer", "", BOTH,
+	 ""},
+	{"gcc", "g++", "-Og -g", "", BOTH, ""},
+	{"gcc", "g++", "-O0 -g", "", BOTH, ""},
+	{"gcc", "g++", "-O2 -g -flto", "-flto -O2", BOTH, ""},
+	{"gcc", "g++", "-O2 -g", "", ADDR2LINE, ZSTD},
+	{"gcc", "g++", "-O2 -g -gdwarf-5 -gsplit-dwarf", "", LLVM, ""},
+	{"gcc", "g++", "-O2 -g -gdwarf-4 -gsplit-dwarf -ffunction-sections", "", LLVM, ""},
+	{"gcc", "g++", "-O2 -g -gdwarf-5 -gsplit-dwarf", "", LLVM, ZSTD_DWO},
+	{"gcc", "g++", "-O2 -g -gdwarf-5 -gsplit-dwarf", "", LLVM, DWP},
+	{"gcc", "g++", "-O2 -g -gdwarf-4 -gsplit-dwarf", "", LLVM, DWP},
+	{"clang", "clang++", "-O2 -gdwarf-5", "", LLVM, ""},
+	{"clang", "clang++", "-O2 -gdwarf-4 -ffunction-sections", "-Wl,--gc-sections", BOTH, ""},
+	{"clang", "clang++", "-O1 -g -gz", "", LLVM, ""},
+	{"clang", "clang++", "-O2 -gdwarf-5 -gsplit-dwarf", "", LLVM, ""},
+	{"clang", "clang++", "-O2 -gdwarf-4 -gsplit-dwarf -ffunction-sections", "", LLVM, ""},
+	{"clang", "clang++", "-O2 -gdwarf-4 -gsplit-dwarf", "", LLVM, DWP},
+	{"clang", "clang++", "-O2 -gdwarf-5 -gsplit-dwarf -ffunction-sections", "", LLVM, DWP},
+	{"clang", "clang++", "-O2 -gdwarf-5 -gsplit-dwarf -fsplit-dwarf-inlining", "", LLVM, ""},
 };
 
 static bool build(const struct variant *variant, const char *folder)
@@ -289,81 +310,188 @@ static bool build(const struct variant *variant, const char *folder)
 
 static void check_counts(const Counts *counts, const char *compiler, const char *options)
 {
-	print_message("%s %s: %zu with lines, %zu deeply inlined\n", compiler, options,
-		      counts->frames, counts->inlined);
-	assert_true(counts->frames > SAMPLE / 2);
-	assert_true(counts->shifted > SAMPLE / 3);
+	print_message("%s %s: %zu addresses, %zu with lines, %zu deeply inlined, %zu wrong\n",
+		      compiler, options, counts->addresses, counts->frames, counts->inlined,
+		      counts->wrong);
+	assert_true(counts->frames > counts->addresses / 2);
+	assert_true(counts->shifted > counts->addresses / 30);
 	assert_int_equal(counts->wrong, 0);
 }
 
-/* It is the compilers that take time: outside of a long run, the sanitizers see a third of them. */
+/* It is the compilers that take time: outside of a long run, a part of the builds is made. */
 static size_t variants_step(void)
 {
 #ifdef __SANITIZE_ADDRESS__
-	return is_long_run() ? 1 : 3;
+	return is_long_run() ? 1 : 6;
 #else
-	return 1;
+	return is_long_run() ? 1 : 2;
 #endif
 }
 
-static void test_as_addr2line(void **state)
+static const struct {
+	enum oracle oracle;
+	const char *name;
+} oracles[] = {{ADDR2LINE, "addr2line"}, {LLVM, "llvm-symbolizer"}};
+
+/* What the oracles say; it is asked before the program is packed. */
+typedef struct Said {
+	Chain *chains[ARRAY_LEN(oracles)]; /* NULL = not asked */
+	char *texts[ARRAY_LEN(oracles)];
+} Said;
+
+static Said ask_oracles(const struct variant *variant, const char *path, const Addresses *addresses)
+{
+	Said said = {};
+
+	for (size_t i = 0; i < ARRAY_LEN(oracles); i++) {
+		if (!(variant->oracles & oracles[i].oracle))
+			continue;
+		if (has_program(oracles[i].name))
+			said.chains[i] = ask_oracle(oracles[i].oracle, path, addresses->items,
+						    addresses->count, &said.texts[i]);
+		else
+			print_message("%s %s: skipped, no %s\n", variant->cpp, variant->options,
+				      oracles[i].name);
+	}
+	return said;
+}
+
+/* Returns by how many oracles it was compared. */
+static unsigned compare_said(const struct variant *variant, const char *path,
+			     const Addresses *addresses, const Said *said)
+{
+	_cleanup_free_ char *symbols = NULL;
+	Functions functions = ask_nm(path, &symbols);
+	Naming naming = {.addresses = addresses->items,
+			 .count = addresses->count,
+			 .find = open_split_file,
+			 .user = (char *)path};
+	unsigned compared = 0;
+
+	functions.dropped = size_of_dropped(path);
+	run("cd \"$(dirname '%s')\" && %s", path, *variant->pack ? variant->pack : "true");
+	assert_int_equal(name_objects(&naming, path, NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(oracles); i++) {
+		Counts counts;
+
+		if (!said->chains[i])
+			continue;
+		functions.mixed_files =
+			oracles[i].oracle == ADDR2LINE && strstr(variant->options, "-flto");
+		counts = count_differences(&naming, &functions, said->chains[i]);
+		print_message("%s: ", oracles[i].name);
+		check_counts(&counts, variant->cpp, variant->options);
+		if (!strstr(variant->options, "-O0") && !strstr(variant->options, "-Og"))
+			assert_true(counts.inlined > counts.addresses / 20);
+		compared++;
+	}
+	for (size_t kind = 0; kind < DWARF_MISSING_KINDS; kind++)
+		assert_int_equal(naming.missing[kind], 0);
+	free_naming(&naming);
+	vec_free(&functions.list);
+	return compared;
+}
+
+static unsigned compare(const struct variant *variant,
+			bool (*make)(const struct variant *variant, const char *folder))
+{
+	char *folder = make_folder();
+	_cleanup_free_ char *path = xasprintf("%s/prog", folder);
+	Addresses addresses;
+	unsigned compared;
+	Said said;
+
+	if (!make(variant, folder))
+		fail_msg("could not compile: %s %s", variant->cpp, variant->options);
+	addresses = all_addresses(path);
+	said = ask_oracles(variant, path, &addresses);
+	compared = compare_said(variant, path, &addresses, &said);
+	for (size_t i = 0; i < ARRAY_LEN(oracles); i++) {
+		free(said.chains[i]);
+		free(said.texts[i]);
+	}
+	vec_free(&addresses);
+	remove_folder(folder);
+	return compared;
+}
+
+static void test_c_and_cpp(void **state)
 {
 	size_t compared = 0, step = variants_step();
 
 	(void)state;
-	for (size_t i = random_below(step); i < ARRAY_LEN(variants); i += step) {
-		_cleanup_free_ char *path = NULL;
-		char *folder;
-		Counts counts;
-
-		if (!has_program(variants[i].cpp) || !has_program(variants[i].oracle))
-			continue;
-		folder = make_folder();
-		if (!build(&variants[i], folder))
-			fail_msg("could not compile: %s %s", variants[i].compiler,
-				 variants[i].options);
-		path = xasprintf("%s/prog", folder);
-		counts = compare_with(variants[i].oracle, path,
-				      strstr(variants[i].options, "-flto"));
-		check_counts(&counts, variants[i].compiler, variants[i].options);
-		if (!strstr(variants[i].options, "-O0") && !strstr(variants[i].options, "-Og"))
-			assert_true(counts.inlined > SAMPLE / 20);
-		remove_folder(folder);
-		compared++;
-	}
+	for (size_t i = random_below(step); i < ARRAY_LEN(variants); i += step)
+		if (has_program(variants[i].cpp))
+			compared += compare(&variants[i], build);
+		else
+			print_message("skipped, no %s\n", variants[i].cpp);
 	if (!compared)
-		skip_because("no compiler");
+		skip_because("no compiler, or neither addr2line nor llvm-symbolizer");
 }
 
-static void test_rust_as_addr2line(void **state)
+/* The libraries of these languages are shared, so that the program's code is its own. */
+static bool build_rust(const struct variant *variant, const char *folder)
 {
-	static const char *const versions[] = {"legacy", "v0"};
+	_cleanup_free_ char *done = try_output(
+		"cd '%s' && RUSTC_BOOTSTRAP=1 rustc --edition 2021 -Z unstable-options -C "
+		"prefer-dynamic %s -o prog '" OBJECTS "/fourth.rs' 2>&1",
+		folder, variant->options);
+
+	return done;
+}
+
+static bool build_d(const struct variant *variant, const char *folder)
+{
+	_cleanup_free_ char *done =
+		try_output("cd '%s' && cp '" OBJECTS "/fifth.d' . && %s %s fifth.d 2>&1", folder,
+			   variant->cpp, variant->options);
+
+	return done;
+}
+
+static void compare_all(const struct variant *list, size_t count,
+			bool (*make)(const struct variant *variant, const char *folder))
+{
+	unsigned compared = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (has_program(list[i].cpp))
+			compared += compare(&list[i], make);
+		else
+			print_message("skipped, no %s\n", list[i].cpp);
+	if (!compared)
+		skip_because("no compiler, or neither addr2line nor llvm-symbolizer");
+}
+
+static void test_rust(void **state)
+{
+	static const struct variant builds[] = {
+		{"rustc", "rustc", "-C symbol-mangling-version=legacy -C opt-level=2 -g", "", BOTH,
+		 ""},
+		{"rustc", "rustc", "-C symbol-mangling-version=v0 -C opt-level=2 -g", "", BOTH, ""},
+	};
 
 	(void)state;
-	if (!has_program("rustc"))
-		skip_because("no rustc");
-	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
-		char *folder = make_folder();
-		_cleanup_free_ char *path = xasprintf("%s/prog", folder);
-		_cleanup_free_ char *made =
-			try_output("RUSTC_BOOTSTRAP=1 rustc --edition 2021 -Z unstable-options "
-				   "-C symbol-mangling-version=%s -C opt-level=2 -g -o '%s' "
-				   "'" OBJECTS "/fourth.rs' 2>&1",
-				   versions[i], path);
-		Counts counts;
+	compare_all(builds, ARRAY_LEN(builds), build_rust);
+}
 
-		assert_non_null(made);
-		counts = compare_with("addr2line", path, /* lto= */ false);
-		check_counts(&counts, "rustc", versions[i]);
-		remove_folder(folder);
-	}
+static void test_d(void **state)
+{
+	static const struct variant builds[] = {
+		{"ldc2", "ldc2", "-g -O2 -link-defaultlib-shared -of=prog", "", BOTH, ""},
+		{"gdc", "gdc", "-g -O2 -shared-libphobos -o prog", "", BOTH, ""},
+	};
+
+	(void)state;
+	compare_all(builds, ARRAY_LEN(builds), build_d);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_as_addr2line),
-		cmocka_unit_test(test_rust_as_addr2line),
+		cmocka_unit_test(test_c_and_cpp),
+		cmocka_unit_test(test_rust),
+		cmocka_unit_test(test_d),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
