@@ -26,7 +26,7 @@ enum unwind_cfa {
 	CFA_NONE = 0,	/* not known; extra = enum unwind_none */
 	CFA_END = 1,	/* the outermost frame: it has no return address */
 	CFA_REG = 2,	/* cfa_reg + cfa_offset */
-	CFA_DEREF = 3,	/* *(cfa_reg + cfa_offset) + extra */
+	CFA_DEREF = 3,	/* *(cfa_reg + cfa_offset + 8 * index) + extra */
 	CFA_PLT = 4,	/* rsp + 8, and 8 more if (pc & 15) >= extra */
 	CFA_SIGNAL = 5, /* rsp points to the ucontext of a signal frame, which has all registers */
 };
@@ -84,7 +84,8 @@ enum unwind_stack {
 struct unwind_rule {
 	u8 cfa;	    /* enum unwind_cfa */
 	u8 cfa_reg; /* DWARF number; registers other than rbx, rbp and rsp are known in the
-		       innermost frame only */
+		       innermost frame, and some in its callers (walk_state.h). CFA_DEREF: in the
+		       upper bits that of the index register, 0 = no index */
 	u8 ra;	    /* enum unwind_ra */
 	u8 bp;	    /* enum unwind_bp */
 	s32 cfa_offset;
@@ -93,6 +94,8 @@ struct unwind_rule {
 	u8 bx;	  /* enum unwind_bx */
 	u8 stack; /* enum unwind_stack */
 };
+
+#define CFA_INDEX_SHIFT 4
 
 /* pc is a relative address: SVMA - base_svma. */
 struct unwind_row {

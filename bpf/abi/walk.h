@@ -51,6 +51,7 @@ static __always_inline void walk_load_signal(struct walk *walk, const u64 *saved
 	walk->bp = saved[10];
 	walk->bx = saved[11];
 	walk->exact = walk->inner = true;
+	walk->known = WALK_ALL_REGS;
 	walk->guessed = false;
 	walk->bp_lost = walk->bx_lost = false;
 	walk->bp_word = walk->bx_word = 0;
@@ -63,12 +64,13 @@ static __always_inline void walk_set_caller(struct walk *walk, u64 pc, u64 sp)
 	walk->pc = pc;
 	walk->sp = sp;
 	walk->exact = walk->inner = walk->guessed = false;
+	walk->known &= WALK_SCRATCH_REGS;
 }
 
 /* Notes that the walk depends on rbp: the leaf's, or the word that it was read from. */
 static __always_inline void walk_use_bp(WALK_SELF)
 {
-	self->walk.used |= self->walk.bp_from_leaf ? WALK_USED_BP : 0;
+	self->walk.used |= self->walk.bp_from_leaf * WALK_USED_BP;
 	walk_word_used(self, self->walk.bp_word);
 }
 
@@ -86,16 +88,32 @@ static __always_inline int walk_register(WALK_SELF, u32 number, u64 *ret)
 	} else if (number == DWARF_RBX) {
 		if (walk->bx_lost)
 			return STACK_REGISTER;
-		walk->used |= walk->bx_from_leaf ? WALK_USED_BX : 0;
+		walk->used |= walk->bx_from_leaf * WALK_USED_BX;
 		walk_word_used(self, walk->bx_word);
 		*ret = walk->bx;
 	} else {
-		if (!walk->inner)
+		number &= DWARF_REGS - 1;
+		if (!(walk->known >> number & 1))
 			return STACK_REGISTER;
 		walk->used |= WALK_USED_OTHERS;
-		*ret = walk->regs[number & (DWARF_REGS - 1)];
+		*ret = walk->regs[number];
 	}
 	return WALK_CONTINUE;
+}
+
+/* Adds the rule's index, if it has one; false: the value of its register is not known. */
+static __always_inline bool walk_index(WALK_SELF, const struct unwind_rule *rule, u64 *cfa)
+{
+	struct walk *walk = &self->walk;
+	u32 number = rule->cfa_reg >> CFA_INDEX_SHIFT & (DWARF_REGS - 1);
+
+	if (number == 0)
+		return true;
+	if (!(walk->known >> number & 1))
+		return false;
+	walk->used |= WALK_USED_OTHERS;
+	*cfa += walk->regs[number] * sizeof(u64);
+	return true;
 }
 
 static __always_inline bool walk_stays_on_stack(const struct unwind_rule *rule)
@@ -114,11 +132,13 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 		if ((s32)(walk->pc & 15) >= rule->extra)
 			cfa += 8;
 	} else {
-		result = walk_register(self, rule->cfa_reg, &cfa);
+		result = walk_register(self, rule->cfa_reg & (DWARF_REGS - 1), &cfa);
 		if (result != WALK_CONTINUE)
 			return result;
 		cfa += (s64)rule->cfa_offset;
 		if (rule->cfa == CFA_DEREF) {
+			if (!walk_index(self, rule, &cfa))
+				return STACK_REGISTER;
 			if (!walk_read(self, cfa, &cfa))
 				return STACK_FAULT;
 			cfa += (s64)rule->extra;
@@ -203,6 +223,7 @@ static __always_inline int walk_by_frame_pointer(WALK_SELF)
 	walk->bp = bp;
 	walk->bp_from_leaf = walk->bx_from_leaf = false;
 	walk->bx_lost = walk->guessed = true;
+	walk->known = 0;
 	return WALK_CONTINUE;
 }
 

@@ -28,11 +28,20 @@ enum walk_used {
 	WALK_USED_OTHERS = 1 << 2,
 };
 
+/*
+ * The registers besides rbx, rbp and rsp that count as unchanged in callers: those that a function
+ * need not preserve. If the CFA is in such a register across a call, the callee is known to leave
+ * it alone. What a callee saves and changes (r12 to r15) is not in the tables.
+ */
+#define WALK_SCRATCH_REGS 0x0f37
+#define WALK_ALL_REGS	  0xffff
+
 /* A frame whose caller is to be found. */
 struct walk {
 	u64 pc, sp, bp, bx;
 	bool exact; /* pc is an exact program counter, not a return address */
 	bool inner; /* regs are this frame's: it is the leaf, or a signal interrupted it */
+	u16 known;  /* the registers that regs has the values of, one bit each */
 	bool bp_lost, bx_lost;		 /* their values are not known */
 	bool bp_from_leaf, bx_from_leaf; /* they still have the leaf's values */
 	u8 used;			 /* enum walk_used */

@@ -41,6 +41,7 @@ static __always_inline void load_registers(struct walk *walk, struct pt_regs *re
 	walk->regs[DWARF_RETURN] = walk->pc = regs->ip;
 	walk->exact = is_exact(regs);
 	walk->inner = true;
+	walk->known = WALK_ALL_REGS;
 	walk->bp_lost = walk->bx_lost = walk->guessed = false;
 	walk->bp_from_leaf = walk->bx_from_leaf = true;
 	walk->bp_word = walk->bx_word = 0;

@@ -326,8 +326,9 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 
 static __always_inline void walk_word_used(WALK_SELF, u32 word)
 {
-	if (word)
-		self->reads.words[(word - 1) & MEMO_READS].compared = 1;
+	/* Without a word it is the last one, which no walk reads: the verifier follows no branch.
+	 */
+	self->reads.words[(word - 1) & MEMO_READS].compared = 1;
 }
 
 static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u8 *ret_word)

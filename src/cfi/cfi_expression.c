@@ -26,9 +26,8 @@ static bool is_plt(const CfiBytes *bytes, CfiCfa *ret_cfa)
 	return true;
 }
 
-static bool read_register(CfiBytes *bytes, CfiCfa *cfa)
+static bool read_register(CfiBytes *bytes, uint8_t op, CfiCfa *cfa)
 {
-	uint8_t op = cfi_u8(bytes);
 	uint64_t reg;
 
 	if (op >= DW_OP_breg0 && op <= DW_OP_breg31)
@@ -80,6 +79,27 @@ static bool read_addition(CfiBytes *bytes, uint8_t op, int64_t *sum)
 	return false;
 }
 
+/*
+ * Reads the addition of an index register that counts words, which is multiplied by their size.
+ * OpenSSL's multiplications keep the caller's stack pointer behind a number of variable length.
+ */
+static bool read_index(CfiBytes *bytes, uint8_t op, CfiCfa *cfa)
+{
+	uint8_t factor, by;
+	CfiCfa index;
+
+	if (cfa->kind != CFA_REG || cfa->index || !read_register(bytes, op, &index) ||
+	    index.offset != 0 || index.reg == 0 || index.reg == DWARF_RBX ||
+	    index.reg == DWARF_RBP || index.reg == DWARF_RSP)
+		return false;
+	factor = cfi_u8(bytes);
+	by = cfi_u8(bytes);
+	cfa->index = index.reg;
+	return ((factor == DW_OP_lit8 && by == DW_OP_mul) ||
+		(factor == DW_OP_lit3 && by == DW_OP_shl)) &&
+	       cfi_u8(bytes) == DW_OP_plus;
+}
+
 CfiCfa cfi_expression(CfiBytes expression)
 {
 	CfiBytes bytes = expression;
@@ -87,15 +107,18 @@ CfiCfa cfi_expression(CfiBytes expression)
 
 	if (is_plt(&bytes, &cfa))
 		return cfa;
-	if (!read_register(&bytes, &cfa))
+	if (!read_register(&bytes, cfi_u8(&bytes), &cfa))
 		return unknown;
 	while (cfi_left(&bytes) > 0) {
 		uint8_t op = cfi_u8(&bytes);
 
 		if (op == DW_OP_deref && cfa.kind == CFA_REG)
 			cfa.kind = CFA_DEREF;
-		else if (!read_addition(&bytes, op, cfa.kind == CFA_REG ? &cfa.offset : &cfa.extra))
+		else if ((op >= DW_OP_breg0 && op <= DW_OP_breg31)
+				 ? !read_index(&bytes, op, &cfa)
+				 : !read_addition(&bytes, op,
+						  cfa.kind == CFA_REG ? &cfa.offset : &cfa.extra))
 			return unknown;
 	}
-	return bytes.bad ? unknown : cfa;
+	return bytes.bad || (cfa.kind == CFA_REG && cfa.index) ? unknown : cfa;
 }

@@ -157,7 +157,8 @@ static UnwindRuleWords words_of_regs(const CfiState *state)
 
 static UnwindRuleWords add_cfa(UnwindRuleWords rule, const CfiCfa *cfa)
 {
-	rule.low |= WORD_OF(cfa, cfa->kind) | WORD_OF(cfa_reg, cfa->reg) |
+	rule.low |= WORD_OF(cfa, cfa->kind) |
+		    WORD_OF(cfa_reg, cfa->reg | cfa->index << CFA_INDEX_SHIFT) |
 		    WORD_OF(cfa_offset, (uint32_t)cfa->offset);
 	rule.high |= WORD_OF(extra, (uint16_t)cfa->extra);
 	return rule;

@@ -16,9 +16,10 @@
 
 /* How the CFA is found, whether or not that fits into a rule. */
 typedef struct CfiCfa {
-	uint8_t kind; /* enum unwind_cfa: CFA_REG, CFA_DEREF, CFA_PLT, or CFA_NONE */
-	uint8_t none; /* CFA_NONE: why (enum unwind_none) */
-	uint8_t reg;  /* more than 255 is 255 */
+	uint8_t kind;  /* enum unwind_cfa: CFA_REG, CFA_DEREF, CFA_PLT, or CFA_NONE */
+	uint8_t none;  /* CFA_NONE: why (enum unwind_none) */
+	uint8_t reg;   /* more than 255 is 255 */
+	uint8_t index; /* CFA_DEREF: of the index register; 0 = none */
 	/* It is a register and an offset: instructions may change one of them. */
 	bool plain;
 	int64_t offset, extra;
@@ -81,8 +82,8 @@ void cfi_program_run(const CfiCie *cie, const CfiState *initial, const CfiFde *f
 
 /*
  * Translates a DWARF expression for a CFA if there is a rule for it: a register plus an offset; the
- * same, dereferenced, plus an offset; and the one that linkers write for the PLT. Otherwise
- * CFA_NONE.
+ * same, dereferenced, plus an offset, also with an index register that counts words; and the one
+ * that linkers write for the PLT. Otherwise CFA_NONE.
  */
 CfiCfa cfi_expression(CfiBytes expression);
 

@@ -38,6 +38,12 @@ void unwind_rule_index_free(UnwindRuleIndex *index)
 	*index = (UnwindRuleIndex){};
 }
 
+/* The walk follows rbx, rbp and rsp elsewhere than with the other registers. */
+static bool is_valid_index(uint8_t reg)
+{
+	return reg != DWARF_RBX && reg != DWARF_RBP && reg != DWARF_RSP;
+}
+
 static bool is_valid_cfa(const struct unwind_rule *rule)
 {
 	switch (rule->cfa) {
@@ -47,8 +53,9 @@ static bool is_valid_cfa(const struct unwind_rule *rule)
 	case CFA_SIGNAL:
 		return true;
 	case CFA_REG:
-	case CFA_DEREF:
 		return rule->cfa_reg < DWARF_REGS;
+	case CFA_DEREF:
+		return is_valid_index(rule->cfa_reg >> CFA_INDEX_SHIFT);
 	case CFA_PLT:
 		return rule->extra >= 0 && rule->extra < 16;
 	}

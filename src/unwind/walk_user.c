@@ -63,7 +63,8 @@ static Walker walker_of(const WalkInput *input)
 			 .bp = input->regs[DWARF_RBP],
 			 .bx = input->regs[DWARF_RBX],
 			 .exact = !input->in_syscall,
-			 .inner = true},
+			 .inner = true,
+			 .known = WALK_ALL_REGS},
 		.input = input,
 	};
 

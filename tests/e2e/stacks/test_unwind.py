@@ -94,6 +94,12 @@ def frames_named(profile, thread, name):
     return [f for i in range(len(thread.times)) for f in stacks.of(thread, i) if f.name == name]
 
 
+def test_registers(context):
+    """Frames that are found by registers which their callees leave alone."""
+    profile, reported = record(context, WORKLOADS / "unwind-registers", hit(context.random.randint(20, 40)))
+    check_all(profile, reported, wanted=("tick",))
+
+
 def leaves_in(profile, is_wanted):
     return sum(is_wanted(name) for thread in profile.threads for name in thread.leaves)
 
