@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""99.5 % of all user stacks of installed programs are complete."""
+"""99.5 % of all user stacks of installed programs are complete; of hard kinds of code, as many as ever were.
+
+`tools/bench/stacks` writes the figures of the latter to docs/perf/stacks.md.
+"""
 import pytest
 
 import distro_programs
-from stack_completeness import check_complete, measure
-from harness import Profile, check, expect_failure
+from stack_completeness import check_complete, measure, measure_hard
+from harness import Profile, Skip, check, expect_failure, is_long
 from test_unwind import STACKS
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs the programs")]
@@ -52,3 +55,23 @@ def test_node(context):
 
 def test_gdb(context):
     run_stock(context, "gdb")
+
+
+def test_hard_kinds(context):
+    """The bounds are those of HARD. The installed programs but one run with --long only."""
+    for name, kind in distro_programs.HARD.items():
+        if kind.chain is None and name != "aes-gcm" and not is_long():
+            continue
+        try:
+            command = kind.command(context)
+        except Skip as skipped:
+            print(f"# {name}: skipped, {skipped}", flush=True)
+            continue
+        output = context.path("p.json.gz")
+        context.wallprof("-q", *STACKS, "-o", output, "--", *command, status=None)
+        profile = Profile.load(output)
+        result = measure_hard(profile, kind)
+        print(result.line(f"{name} (at least {kind.least} %)"), flush=True)
+        check_complete(result, kind.least / 100, 50)
+        if kind.least:
+            expect_failure(check_complete, measure_hard(profile, kind, True), kind.least / 100, 0)

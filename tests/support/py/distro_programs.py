@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs as the distribution has them, stripped and without frame pointers, at work."""
+"""Programs as the distribution has them, stripped and without frame pointers, at work; and code of each kind whose
+callers are hard to find."""
 import shutil
 import subprocess
+from collections import namedtuple
 
-from harness import WORKLOADS, needs_command
+from harness import WORKLOADS, Skip, needs_command
 from object_files import run
 
 THREADS = """
@@ -114,3 +116,83 @@ def gdb_batch(context):
 
 ALL = {"python3": python_threads, "openssl": openssl_speed, "git": git_clone_and_log,
        "sqlite3": sqlite, "gcc": gcc_compile, "node": node, "gdb": gdb_batch}
+
+
+RUBY = """
+walk = Enumerator.new { |y| n = 0; loop { y << (n += 1) } }
+rest = Fiber.new { loop { 2000.times { |i| Math.sqrt(i) }; Fiber.yield } }
+%d.times { walk.next; rest.resume }
+"""
+PHP = "function f($n) { return $n < 2 ? $n : f($n - 1) + f($n - 2); } for ($i = 0; $i < %d; $i++) f(20);"
+PERL = "sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) } f(17) for 1..%d;"
+
+
+def speed(*what):
+    def command(_context):
+        needs_command("openssl")
+        return ["openssl", "speed", "-seconds", "1", "-bytes", "16384", *what]
+    return command
+
+
+def gnutls(_context):
+    needs_command("gnutls-cli")
+    return ["timeout", "2", "gnutls-cli", "--benchmark-ciphers"]
+
+
+def script(interpreter, option, text, rounds):
+    def command(_context):
+        needs_command(interpreter)
+        return [interpreter, option, text % rounds]
+    return command
+
+
+def x264(context):
+    needs_command("x264")
+    video = context.path("video.yuv")
+    video.write_bytes(context.random.randbytes(320 * 240 * 3 // 2) * 40)
+    return ["x264", "--quiet", "--threads", "1", "--input-res", "320x240", "-o", "/dev/null", video]
+
+
+def multiply(context):
+    """bc has its own numbers; php's gmp_mul() and gcc's constants use libgmp only in passing."""
+    needs_command("gcc")
+    source, program = context.path("multiply.c"), context.path("multiply")
+    source.write_text("#include <gmp.h>\n#include <stdlib.h>\nint main(int c, char **v) { mpz_t a, b; (void)c; "
+                      "mpz_init(a); mpz_init(b); mpz_ui_pow_ui(a, 7, 4000); "
+                      "for (int i = atoi(v[1]); i--;) mpz_mul(b, a, a); return mpz_sgn(b) - 1; }\n")
+    if subprocess.run(["gcc", "-O2", source, "-o", program, "-lgmp"], check=False, capture_output=True).returncode:
+        raise Skip("libgmp-dev is not installed")
+    return [program, "40000"]
+
+
+def hard(kind, program="hard"):
+    return lambda context: [WORKLOADS / program, kind, context.random.randint(350, 450)]
+
+
+# least: the percentage of whole stacks that must be; it holds today, and is raised when more are. chain: functions that
+# must be in each stack, in this order and one below the other, the first of them outermost but for where threads begin;
+# of a coroutine, whatever is above the first. None: the stacks have to begin where threads do.
+Hard = namedtuple("Hard", "command least chain what")
+OWN = ("main", "outer", "middle")
+HARD = {
+    "plain": Hard(hard("plain"), 99, (*OWN, "plain"), "compiled C"),
+    "scratch": Hard(hard("scratch"), 0, (*OWN, "hard_scratch", "hard_scratch_inner"),
+                    "a frame that call frame information finds by rax, below a call"),
+    "expression": Hard(hard("expression"), 0, (*OWN, "hard_expression"),
+                       "a frame found by an expression of two registers"),
+    "no-cfi": Hard(hard("no-cfi"), 99, (*OWN, "hard_no_cfi"), "assembly without call frame information"),
+    "context": Hard(hard("context"), 0, ("in_coroutine", "plain"), "a coroutine of makecontext()"),
+    "zero": Hard(hard("zero"), 0, ("hard_zero_body", "plain"), "a coroutine whose caller is 0"),
+    "anonymous": Hard(hard("anonymous"), 0, (*OWN, "hard_moved"), "anonymous memory over a file's code"),
+    "raw-file": Hard(hard("raw-file"), 0, (*OWN, None), "code in a file that is not ELF"),
+    "frame-pointers": Hard(hard("plain", "hard-frame-pointers"), 99, (*OWN, "plain"),
+                           "a program with frame pointers and without call frame information"),
+    "aes-gcm": Hard(speed("-evp", "aes-256-gcm"), 10, None, "OpenSSL's AES-GCM"),
+    "ecdsa-p384": Hard(speed("ecdsap384"), 25, None, "OpenSSL's Montgomery multiplication"),
+    "gnutls": Hard(gnutls, 90, None, "GnuTLS's ciphers"),
+    "gmp": Hard(multiply, 5, None, "libgmp"),
+    "x264": Hard(x264, 97, None, "x264, written in nasm"),
+    "ruby-fiber": Hard(script("ruby", "-e", RUBY, 1500), 45, None, "Ruby's fibers"),
+    "php": Hard(script("php", "-r", PHP, 60), 99, None, "PHP's interpreter"),
+    "perl": Hard(script("perl", "-e", PERL, 100), 99, None, "Perl"),
+}

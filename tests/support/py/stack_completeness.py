@@ -125,3 +125,35 @@ def _count(result, user, kernel, event, is_root, makes_code):
 def check_complete(result, share=0.995, least=100):
     check(result.judged >= least, f"only {result.judged} stacks")
     check(result.share >= share, result.line("too few are complete"))
+
+
+def _is_below(names, chain):
+    """Whether the functions of the chain follow each other; None stands for any one."""
+    return any(all(want in (None, got) for want, got in zip(chain, names[i:])) and len(names) >= i + len(chain)
+               for i in range(len(names)))
+
+
+def measure_chain(profile, chain):
+    """The same for ticks of a program that is always in one chain of calls, whose outermost function is its root or, of
+    a coroutine, where that begins. What it does before and after counts only if it is not whole."""
+    stacks, is_root, result = Stacks(profile), Roots(profile), Completeness()
+    for thread in profile.threads:
+        for sample, event, _ in events_of(thread):
+            user = [f for f in stacks.user(thread, sample) if f.name != "[no stack]"]
+            names, whole = [f.name for f in user], not any(f.pseudo for f in user)
+            if event != "tick" or not user or is_before_exec(user):
+                continue
+            if whole and _is_below(names, chain) and (chain[0] != "main" or is_root(user[0])):
+                result.complete += 1
+                result.events[event] += 1
+            elif not (whole and is_root(user[0])):
+                result.incomplete[what_is_outermost(user)] += 1
+                result.events[event] += 1
+    return result
+
+
+def measure_hard(profile, kind, altered=False):
+    """Completeness of a profile of one of HARD. altered: of what another program would do."""
+    if kind.chain is None:
+        return measure(profile, without_outermost=altered)
+    return measure_chain(profile, (*kind.chain[:-1], "other", kind.chain[-1]) if altered else kind.chain)
