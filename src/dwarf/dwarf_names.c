@@ -283,8 +283,10 @@ static void read_extents(Finder *finder, Dwarf_Die *die)
 		*vec_push(&finder->extents) = (DwarfExtent){start, end};
 }
 
-/* Pushes the addresses of the subset that the DIE's ranges contain. */
-static void pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, Subset *ret_inside)
+/*
+ * Pushes the addresses of the subset that the DIE's ranges contain. Returns whether it has ranges.
+ */
+static bool pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, Subset *ret_inside)
 {
 	size_t ranges;
 
@@ -314,6 +316,7 @@ static void pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, S
 	if (ranges > 1 && ret_inside->end > ret_inside->first)
 		qsort(finder->picked.items + ret_inside->first, ret_inside->end - ret_inside->first,
 		      sizeof(uint32_t), compare_numbers);
+	return ranges > 0;
 }
 
 static void visit_children(Finder *finder, Dwarf_Die *parent, Subset subset, uint32_t outer,
@@ -341,6 +344,18 @@ static void visit_function(Finder *finder, Dwarf_Die *die, Subset subset, uint32
 	finder->picked.count = inside.first;
 }
 
+static void visit_block(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer,
+			unsigned depth)
+{
+	Subset inside;
+
+	if (!pick(finder, die, subset, /* function= */ false, &inside))
+		inside = subset; /* a block without a range has that of its parent */
+	if (inside.first < inside.end)
+		visit_children(finder, die, inside, outer, depth + 1);
+	finder->picked.count = MIN(finder->picked.count, MAX(inside.first, subset.end));
+}
+
 static void visit(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer, unsigned depth)
 {
 	switch (dwarf_tag(die)) {
@@ -354,10 +369,8 @@ static void visit(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer,
 	case DW_TAG_lexical_block:
 	case DW_TAG_try_block:
 	case DW_TAG_catch_block:
-		/*
-		 * LLVM moves inlined calls out of the ranges of their block, so these say nothing
-		 * about what is below it.
-		 */
+		visit_block(finder, die, subset, outer, depth);
+		break;
 	case DW_TAG_namespace:
 	case DW_TAG_module:
 		visit_children(finder, die, subset, outer, depth + 1);
@@ -396,8 +409,7 @@ static bool may_hold_functions(int tag)
 	}
 }
 
-static void find_nested(Finder *finder, Dwarf_Die *parent, Subset lost, bool in_function,
-			unsigned depth)
+static void find_nested(Finder *finder, Dwarf_Die *parent, Subset lost, unsigned depth)
 {
 	Dwarf_Die die;
 	void *position;
@@ -408,17 +420,17 @@ static void find_nested(Finder *finder, Dwarf_Die *parent, Subset lost, bool in_
 		int tag = dwarf_tag(&die);
 
 		position = die.addr;
-		if (tag == DW_TAG_subprogram && in_function)
+		if (tag == DW_TAG_subprogram)
 			visit_function(finder, &die, lost, NONE, depth);
 		if (may_hold_functions(tag))
-			find_nested(finder, &die, lost, in_function || tag == DW_TAG_subprogram,
-				    depth + 1);
+			find_nested(finder, &die, lost, depth + 1);
 	} while (dwarf_siblingof(&die, &die) == 0 && die.addr > position);
 }
 
 /*
- * A function that is defined inside of another (GNU C, Ada, methods of local classes) has code
- * elsewhere, where the walk did not look: another walk searches for the addresses that are left.
+ * A function that is defined inside of another one or of a type (GNU C, Ada, methods of local
+ * classes, all methods of D) has code elsewhere, where the walk did not look: another walk searches
+ * for the addresses that are left.
  */
 static void visit_nested(Finder *finder, Dwarf_Die *unit, size_t count)
 {
@@ -432,7 +444,7 @@ static void visit_nested(Finder *finder, Dwarf_Die *unit, size_t count)
 	}
 	lost.end = finder->picked.count;
 	if (lost.first < lost.end)
-		find_nested(finder, unit, lost, /* in_function= */ false, 0);
+		find_nested(finder, unit, lost, 0);
 }
 
 /* ---- answers ---------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 /* A .dwo file has several such sections if types are in sections of their own. */
 #define INFOS_MAX 256
 
-/* ---- sections ------------------------------------------------------------------------------ */
+/* ---- sections ---------------------------------------------------------- */
 
 static DwarfSlice slice_of(Elf_Scn *section)
 {
@@ -63,8 +63,7 @@ static int open_file(int fd, ElfMap *file)
 	return r;
 }
 
-/* ---- a unit's entries, for libdw ---------------------------------------------------------------
- */
+/* ---- a unit's entries, for libdw --------------------------------------- */
 
 static const char image_names[] = "\0.debug_info\0.debug_abbrev\0.shstrtab";
 
@@ -164,8 +163,7 @@ static bool open_entries(DwarfSplit *split, Dwarf_Die *ret_unit)
 	return false;
 }
 
-/* ---- .dwo
- * ---------------------------------------------------------------------------------------- */
+/* ---- .dwo -------------------------------------------------------------- */
 
 static bool open_in_dwo(DwarfSplit *split, Dwarf_Die *ret_unit)
 {
@@ -196,8 +194,7 @@ static bool open_in_dwo(DwarfSplit *split, Dwarf_Die *ret_unit)
 	return false;
 }
 
-/* ---- .dwp
- * ---------------------------------------------------------------------------------------- */
+/* ---- .dwp -------------------------------------------------------------- */
 
 /* The columns of the index that are needed; the numbers of DWARF 5 and of the GNU form. */
 enum column { COLUMN_INFO = 1, COLUMN_ABBREV = 3, COLUMN_STRING_OFFSETS = 6, COLUMN_RANGES = 8 };
@@ -292,8 +289,7 @@ static bool open_in_dwp(DwarfSplit *split, Dwarf_Die *ret_unit)
 	return open_entries(split, ret_unit);
 }
 
-/* ---- from the skeleton
- * ----------------------------------------------------------------------------- */
+/* ---- from the skeleton ------------------------------------------------- */
 
 static uint64_t number_of(Dwarf_Die *die, unsigned name, unsigned gnu_name, uint64_t otherwise)
 {

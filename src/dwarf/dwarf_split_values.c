@@ -10,8 +10,7 @@
 /* No compiler makes a list with so many ranges. */
 #define RANGES_MAX 65536u
 
-/* ---- what entries refer to
- * ------------------------------------------------------------------------- */
+/* ---- what entries refer to --------------------------------------------- */
 
 /* Returns the bytes of an attribute's value, to the end of the entries. */
 static CfiBytes value_of(const DwarfSplit *split, const Dwarf_Attribute *attribute)
@@ -124,8 +123,7 @@ const char *dwarf_split_string(const DwarfSplit *split, Dwarf_Attribute *attribu
 	}
 }
 
-/* ---- ranges
- * ------------------------------------------------------------------------------------------ */
+/* ---- ranges ------------------------------------------------------------ */
 
 static void add_extent(DwarfExtents *extents, uint64_t start, uint64_t end)
 {
