@@ -103,9 +103,12 @@ static bool holds_address(const ElfSymbols *symbols, const GElf_Sym *sym)
 
 /*
  * A symbol of a function in assembly may have no size (musl's memset). Where local symbols are
- * stripped, code far after it is another function, without a symbol.
+ * stripped, code far after it is another function, without a symbol. Where they are there, the
+ * function reaches up to the next one, but no further than the largest that are written by hand:
+ * what follows then is code without a symbol, as in a file of which strip(1) kept a few.
  */
-#define SIZELESS_REACH 256
+#define SIZELESS_REACH	     256
+#define SIZELESS_REACH_LOCAL (32u << 10)
 
 static void add_function(Elf *elf, const GElf_Sym *sym, size_t name, ElfSymbols *symbols)
 {
@@ -113,8 +116,8 @@ static void add_function(Elf *elf, const GElf_Sym *sym, size_t name, ElfSymbols 
 
 	if (!section_end(elf, sym->st_shndx, &limit))
 		return;
-	if (!symbols->has_local)
-		limit = MIN(limit, end_of(sym->st_value, SIZELESS_REACH));
+	limit = MIN(limit, end_of(sym->st_value,
+				  symbols->has_local ? SIZELESS_REACH_LOCAL : SIZELESS_REACH));
 	*vec_push(&symbols->candidates) = (ElfCandidate){
 		.symbol = {.start = sym->st_value, .size = sym->st_size, .name = name},
 		.limit = limit,
