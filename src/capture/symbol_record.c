@@ -17,6 +17,9 @@ static void append_text(SymbolRecord *record, const char *text)
 	static const char ellipsis[] = "…";
 	size_t length = strnlen(text, TEXT_LEN_MAX);
 
+	/* Not in the middle of a character: bytes 0x80 to 0xbf continue one (UTF-8). */
+	while (length > 0 && text[length] && ((unsigned char)text[length] & 0xc0) == 0x80)
+		length--;
 	append(record, text, length);
 	if (text[length])
 		append(record, ellipsis, sizeof(ellipsis));

@@ -36,8 +36,8 @@ typedef int (*SourcesOpen)(void *user, uint32_t file, const char *path, struct s
  */
 int sources_open_by_path(void *unused, uint32_t file, const char *path, struct stat *ret_stat);
 /*
- * The same after the recording. Root does not know what the recorded processes could read, so it
- * opens only files that all users may read.
+ * This does the same after the recording. Root does not know what the recorded processes could
+ * read, so it opens only files that all users may read.
  */
 int sources_open_late(void *unused, uint32_t file, const char *path, struct stat *ret_stat);
 

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* demangle.h - demangles C++ and Rust names (legacy and v0) with libiberty. */
+/*
+ * demangle.h - readable forms of names: of C++ and Rust (legacy and v0) by libiberty, of D, of
+ * Fortran's modules, of Haskell, and of Ada's library. Names may be hostile.
+ */
 #ifndef WALLPROF_DEMANGLE_H
 #define WALLPROF_DEMANGLE_H
 
 /*
- * Returns the readable form, allocated, or NULL if the name is not mangled (or exceeds the limits).
+ * Returns the readable form, allocated, or NULL if the name is not mangled, or is longer than 4,096
+ * characters. A readable form of more than 16,384 characters is cut, and ends in an ellipsis.
  */
 char *demangle(const char *name);
+
+/*
+ * The same for a name that is known to be Ada's: "pack__name" is "pack.name" then, but may be
+ * anything in another language.
+ */
+char *demangle_ada(const char *name);
 
 #endif

@@ -16,6 +16,9 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
+/* DW_LANG_Ada2005 and Ada2012: DWARF 5 lacks them, dwarfstd.org numbered them later. */
+#define ADA_2005 0x2e
+#define ADA_2012 0x2f
 /* Compilers do not nest scopes deeper than this; the walk is recursive. */
 #define DEPTH_MAX 200
 /* The number of ranges that a search goes back for one that contains others. */
@@ -52,7 +55,8 @@ typedef struct Finder {
 	VEC(Located) located; /* sorted by unit, then by address */
 	DwarfSplit split;
 	/* The present unit's: */
-	Dwarf_Die unit;	      /* in the program: if its entries are elsewhere, the skeleton */
+	Dwarf_Die unit; /* in the program: if its entries are elsewhere, the skeleton */
+	bool is_ada;
 	bool in_split;	      /* its entries are in a .dwo or .dwp file */
 	DwarfExtents extents; /* of the present DIE */
 	Dwarf_Files *files;
@@ -200,10 +204,12 @@ static const char *linkage_name(const Finder *finder, Dwarf_Die *die)
 static uint32_t read_name(Finder *finder, Dwarf_Die *die)
 {
 	const char *mangled = linkage_name(finder, die);
-	_cleanup_free_ char *readable = mangled ? demangle(mangled) : NULL;
+	_cleanup_free_ char *readable = mangled && !finder->is_ada ? demangle(mangled) : NULL;
 
 	if (!mangled)
 		mangled = name_of(finder, die, DW_AT_name);
+	if (mangled && finder->is_ada)
+		readable = demangle_ada(mangled);
 	return strings_intern(&finder->names->strings, readable	 ? readable
 						       : mangled ? mangled
 								 : "");
@@ -461,6 +467,7 @@ static void answer(Finder *finder, uint32_t address)
 		dwarf_lineno(row, &line);
 		source = intern_path(finder, dwarf_linesrc(row, NULL, NULL));
 	}
+	answer->is_ada = finder->is_ada;
 	answer->has_function = scope != NONE;
 	if (scope == NONE && line <= 0)
 		return;
@@ -499,6 +506,12 @@ static void begin_libdw(Finder *finder)
 	finder->lines = 0;
 }
 
+static bool is_ada(int language)
+{
+	return language == DW_LANG_Ada83 || language == DW_LANG_Ada95 || language == ADA_2005 ||
+	       language == ADA_2012;
+}
+
 /* Returns the DIE that has the unit's functions below it. */
 static Dwarf_Die open_entries(Finder *finder)
 {
@@ -523,6 +536,7 @@ static void find_in_unit(Finder *finder, Dwarf_Off offset, const Located *locate
 	if (!finder->dwarf || !dwarf_offdie(finder->dwarf, offset, &finder->unit))
 		return;
 	entries = open_entries(finder);
+	finder->is_ada = is_ada(dwarf_srclang(&entries));
 	finder->picked.count = finder->scopes.count = 0;
 	map_free(&finder->origins);
 	for (size_t i = 0; i < count; i++)

@@ -21,6 +21,7 @@ typedef struct DwarfFrame {
 typedef struct DwarfAnswer {
 	size_t first;
 	uint32_t count;	   /* outermost first; 0 = DWARF does not have the address */
+	bool is_ada;	   /* the unit's language, which its symbols do not show */
 	bool has_function; /* if false, there is one frame, with a line only */
 	uint64_t function; /* start of the part of the function that contains the address */
 	uint64_t size;	   /* of that part */

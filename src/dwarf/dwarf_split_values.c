@@ -131,7 +131,7 @@ static void add_extent(DwarfExtents *extents, uint64_t start, uint64_t end)
 		*vec_push(extents) = (DwarfExtent){start, end};
 }
 
-/* DWARF 4: pairs in .debug_ranges of the program, relative to a base. */
+/* DWARF 4 has pairs in .debug_ranges of the program, relative to a base. */
 static void read_pairs(const DwarfSplit *split, uint64_t offset, DwarfExtents *extents)
 {
 	CfiBytes bytes = dwarf_slice_bytes(split->ranges, split->ranges_base + offset);

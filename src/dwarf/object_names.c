@@ -114,7 +114,7 @@ static const char *raw_name(const Object *object, const ElfSymbol *symbol)
 }
 
 /* Returns the demangled name, allocated. A function without a name is called by its address. */
-static char *symbol_name(const Object *object, const ElfSymbol *symbol)
+static char *symbol_name(const Object *object, const ElfSymbol *symbol, bool is_ada)
 {
 	static const char plt[] = "@plt";
 	const char *raw;
@@ -126,7 +126,7 @@ static char *symbol_name(const Object *object, const ElfSymbol *symbol)
 	raw = raw_name(object, symbol);
 	length = strlen(raw);
 	if (length < sizeof(plt) || strcmp(raw + length - (sizeof(plt) - 1), plt)) {
-		readable = demangle(raw);
+		readable = is_ada ? demangle_ada(raw) : demangle(raw);
 		return readable ? readable : xstrdup(raw);
 	}
 	stem = xstrdup(raw);
@@ -175,7 +175,7 @@ static int emit_gap(Object *object, uint64_t address)
 
 static int emit_variable(Object *object, const ElfSymbol *symbol, uint64_t address)
 {
-	_cleanup_free_ char *name = symbol_name(object, symbol);
+	_cleanup_free_ char *name = symbol_name(object, symbol, /* is_ada= */ false);
 	struct rec_symbol *record;
 
 	symbol_record_begin(&object->record, address);
@@ -206,7 +206,7 @@ static int emit_symbols(Object *object)
 		}
 		if (symbol != last) {
 			free(name);
-			name = symbol_name(object, symbol);
+			name = symbol_name(object, symbol, /* is_ada= */ false);
 			last = symbol;
 		}
 		symbol_record_begin(&object->record, address);
@@ -236,12 +236,13 @@ static bool is_piece_of(const char *raw, const char *function)
  * Returns the name of the real function. The symbol table has the public name (write, where DWARF
  * has __GI___libc_write), and parameters where DWARF has no linkage name.
  */
-static char *outer_name(const Object *object, const ElfSymbol *symbol, const char *dwarf_name)
+static char *outer_name(const Object *object, const ElfSymbol *symbol, const char *dwarf_name,
+			bool is_ada)
 {
 	if (!symbol || symbol->nameless ||
 	    (*dwarf_name && is_piece_of(raw_name(object, symbol), dwarf_name)))
 		return xstrdup(dwarf_name);
-	return symbol_name(object, symbol);
+	return symbol_name(object, symbol, is_ada);
 }
 
 static int emit_answer(Object *object, const DwarfNames *names, size_t i)
@@ -250,15 +251,15 @@ static int emit_answer(Object *object, const DwarfNames *names, size_t i)
 	const DwarfFrame *frame = &names->frames.items[answer->first];
 	uint64_t address = object->request->addresses[i];
 	const ElfSymbol *symbol = elf_symbols_find(&object->symbols, address);
-	_cleanup_free_ char *outer =
-		outer_name(object, symbol, strings_get(&names->strings, frame->name));
+	_cleanup_free_ char *outer = outer_name(
+		object, symbol, strings_get(&names->strings, frame->name), answer->is_ada);
 
 	/* A line without a name would hide the address. */
 	if (!*outer && !symbol)
 		return 0;
 	if (!*outer) {
 		free(outer);
-		outer = symbol_name(object, symbol);
+		outer = symbol_name(object, symbol, answer->is_ada);
 	}
 	symbol_record_begin(&object->record, address);
 	for (uint32_t n = 0; n < answer->count; n++, frame++)
@@ -324,7 +325,7 @@ static int emit_go_frames(Object *object, const PclntabFunction *function, uint6
 	if (!symbol)
 		return 0;
 	count = pclntab_frames(&object->go, function, address, frames);
-	outer = symbol_name(object, symbol);
+	outer = symbol_name(object, symbol, /* is_ada= */ false);
 	symbol_record_begin(&object->record, address);
 	for (size_t i = count; i-- > 0;)
 		symbol_record_add(&object->record, i == count - 1 ? outer : frames[i].name,

@@ -71,8 +71,8 @@ void symbols_warn_kernel(const SymbolsSummary *summary);
 int symbols_open_by_path(void *as_invoker, const MappedFile *file);
 int symbols_open_beside_by_path(void *as_invoker, const MappedFile *file, const char *path);
 /*
- * The same for paths of split debug information. Root opens only what all users may read, because
- * what the processes could read is not known any more.
+ * This does the same for paths of split debug information. Root opens only what all users may read,
+ * because what the processes could read is not known any more.
  */
 int symbols_open_named_by_path(void *as_invoker, const MappedFile *file, const char *path);
 

@@ -26,6 +26,7 @@ typedef VEC(uint64_t) Addresses;
 static int find(void *user, const Companion *companion)
 {
 	const Host *host = user;
+	/* A .dwo or .dwp file is the debug file of an input, too. */
 	const ElfPart *part = companion->kind == COMPANION_DWZ
 				      ? &host->parts->parts[ELF_PART_DWZ]
 				      : &host->parts->parts[ELF_PART_DEBUG];

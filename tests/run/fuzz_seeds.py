@@ -154,6 +154,47 @@ def make_mini_debug(work, seeds, whole):
         run("objcopy", f"--add-section=.gnu_debugdata={packed}", stripped, seeds / name)
 
 
+def make_split(work, seeds):
+    """Programs with skeletons; the .dwo or .dwp file is in the place of the debug file."""
+    source = work / "x.c"
+    for name, compiler, options, packer in (
+            ("split-5", "gcc", ["-gdwarf-5"], None), ("split-4", "gcc", ["-gdwarf-4"], None),
+            ("split-types", "gcc", ["-gdwarf-5", "-fdebug-types-section"], None),
+            ("split-clang", "clang", ["-gdwarf-5", "-ffunction-sections"], None),
+            ("split-clang-4", "clang", ["-gdwarf-4", "-ffunction-sections"], None),
+            ("split-dwp", "clang", ["-gdwarf-5"], "llvm-dwp"), ("split-dwp-4", "gcc", ["-gdwarf-4"], "dwp")):
+        folder = work / name
+        folder.mkdir()
+        run(compiler, "-O2", "-fPIC", "-gsplit-dwarf", *options, "-c", source, "-o", folder / "x.o")
+        run(compiler, *SHARED, folder / "x.o", "-o", folder / "program")
+        split = folder / "x.dwo"
+        if packer:
+            if not shutil.which(packer):
+                continue
+            run("timeout", "60", packer, split, "-o", folder / "program.dwp")
+            split = folder / "program.dwp"
+        put_together(seeds / name, (folder / "program").read_bytes(), split.read_bytes())
+
+
+def make_zstd(work, seeds, whole):
+    """The same sections compressed by zstd, where objcopy can do that."""
+    subprocess.run(["objcopy", "--compress-debug-sections=zstd", whole, seeds / "zstd"], capture_output=True)
+    if not (seeds / "zstd").exists():
+        shutil.copy(whole, seeds / "zstd")
+
+
+def make_names(seeds):
+    for number, name in enumerate((
+            "_Dmain", "_D1w3midFiZv", "_D3std5range10primitives__T3putTSQBf5stdio4File17LockingTextWriterTaZQBqFNfKQBsaZv",
+            "_D1a1bFNaNbNcNdNeNiNjNlNmMJiKkLlNkHiaAyAaG3dXv", "_D1a__T1fVAyaa3_616263Vde8PN3Vdc8P1c8P1VAiA2i1i2VaN3Vbi1Z1fFZv",
+            "_D1a1AxMxFDNgFNaZiPFZvBi1aNhG4fPUiZvYvYv", "_D1a6__initZ", "_D1a1b6__ctorMFZC1a1b", "_D1a1b10__postblitMFZv",
+            "_D1a__T1gS_D1a1bFZvX3abcHTiZ1gFYv", "_D1a11__T1fTiTaZ1fFOxNgyEQbIQdZv", "_D1a1b4__S11fFZv", "_D1a1S6__vtblZ",
+            "_D1a__T1fVS1a1SS2i1a1_61VHiaA1i1i2VfNINFVeNANVfNPNZ1fFZv", "_D1a__T1fVmi3Vli4Vhi5Vui6Vwi7Vf8P2VfINFZ1fFzizkNnZv",
+            "__mm_MOD_mid", "__mm_MOD_mid.constprop.0", "base_GHCziBase_zpzp_info", "Main_zdwgo_info", "base_GHCziTuple_Z2T_info",
+            "a_B_Z3H_info", "w__inner__mid.0", "_ada_w", "ada__text_io__put_line__2", "a__Oadd", "pack__TKB", "p__b___elabb")):
+        (seeds / f"name{number}").write_text(name)
+
+
 def make_objects(work, seeds):
     source, cxx = work / "x.c", work / "x.cc"
     source.write_text(SOURCE)
@@ -167,6 +208,8 @@ def make_objects(work, seeds):
     run("gcc", "-c", "-O2", "-g", source, "-o", seeds / "relocatable")
     make_separate_debug(work, seeds, seeds / "dwarf5")
     make_mini_debug(work, seeds, seeds / "dwarf5")
+    make_split(work, seeds)
+    make_zstd(work, seeds, seeds / "dwarf5")
     make_go(seeds)
     (seeds / "vdso").write_bytes(read_vdso())
 
@@ -290,12 +333,13 @@ def damage(seeds):
 
 def make_all(wallprof, make_seeds, work, seeds):
     """seeds/TARGET is made for each target; work is for what is made on the way."""
-    for target in ("object", "maps", "jit", "unwind"):
+    for target in ("object", "maps", "jit", "unwind", "names"):
         (seeds / target).mkdir(parents=True)
     work.mkdir(parents=True)
     make_objects(work, seeds / "object")
     make_unwind(work, seeds / "unwind", seeds / "object")
     make_maps(seeds / "maps")
+    make_names(seeds / "names")
     make_jit(seeds / "jit")
     # Built as the targets are, and would leave its counts of lines where the tests were begun.
     subprocess.run([make_seeds, seeds], check=True, capture_output=True,

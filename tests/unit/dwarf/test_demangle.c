@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Readable names as c++filt has them, and names that were made to keep a reader busy for ever. */
 #include "demangle.h"
+#include "symbol_record.h"
 #include "test_tools.h"
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #define SAMPLE	400
 #define HUGE_NS NSEC_PER_SEC
@@ -108,6 +110,65 @@ static void test_rust(void **state)
 		skip_because("rustc could not compile");
 }
 
+/* ---- D, Ada, Fortran, Haskell ------------------------------------------------------------- */
+
+/* Compares all names with c++filt of that style. Returns how many are readable. */
+static size_t compare_all(const char *style, const char *names, char *(*read)(const char *name))
+{
+	_cleanup_free_ char *folder = make_folder(), *readable = NULL, *copy = xstrdup(names);
+	_cleanup_free_ char *path = xasprintf("%s/names", folder);
+	size_t count = 0, same_as_next = 0;
+	Lines raw, wanted;
+
+	write_file(folder, "names", names);
+	readable = output_of("c++filt -s %s < '%s'", style, path);
+	run("rm -r '%s'", folder);
+	raw = split_lines(copy);
+	wanted = split_lines(readable);
+	assert_int_equal(wanted.count, raw.count);
+	for (size_t i = 0; i < raw.count; i++) {
+		_cleanup_free_ char *found = read(raw.items[i]);
+		bool unread = *wanted.items[i] == '<' || !strcmp(wanted.items[i], raw.items[i]);
+
+		if (!found && unread)
+			continue;
+		assert_string_equal(found ? found : raw.items[i], wanted.items[i]);
+		count++;
+		/* The truth altered: the name behind it. */
+		same_as_next += i + 1 < raw.count && !strcmp(found, wanted.items[i + 1]);
+	}
+	assert_true(same_as_next * 2 < count);
+	print_message("%s: %zu of %zu names are readable\n", style, count, raw.count);
+	vec_free(&raw);
+	vec_free(&wanted);
+	return count;
+}
+
+static void test_d(void **state)
+{
+	_cleanup_free_ char *names = try_output(
+		"for f in $(ls /usr/lib/*/libgphobos.so.* /usr/lib/*/libphobos2-ldc-shared.so.*"
+		" /usr/lib/*/libdruntime-ldc-shared.so.* 2>/dev/null); do "
+		"nm -D --defined-only $f; done | sed 's/.* //; s/@.*//' | grep ^_D");
+
+	(void)state;
+	if (!names || !*names)
+		skip_because("no library of D: packages gdc, ldc");
+	assert_true(compare_all("dlang", names, demangle) > SAMPLE);
+}
+
+static void test_ada(void **state)
+{
+	_cleanup_free_ char *names =
+		try_output("for f in $(ls /usr/lib/*/libgnat-*.so* 2>/dev/null); do "
+			   "nm -D --defined-only $f; done | sed 's/.* //; s/@.*//'");
+
+	(void)state;
+	if (!names || !*names)
+		skip_because("no library of Ada: package gnat");
+	assert_true(compare_all("gnat", names, demangle_ada) > SAMPLE);
+}
+
 static void check_name(const char *name, const char *wanted)
 {
 	_cleanup_free_ char *found = demangle(name);
@@ -127,6 +188,60 @@ static void test_by_hand(void **state)
 	check_name("_RNvC6_123foo3bar", "123foo::bar");
 	check_name("_RNvMs_C1aNtB4_1S1f", "<a::S>::f");
 	check_name("_ZN3FooC1Ev", "Foo::Foo()");
+}
+
+/* Those of Fortran are as GDB's "break mm::mid" takes them, those of Haskell as its source. */
+static void test_plain(void **state)
+{
+	(void)state;
+	check_name("__mm_MOD_mid", "mm::mid");
+	check_name("__a_b_MOD_c_d.constprop.0", "a_b::c_d [clone .constprop.0]");
+	check_name("__Mm_MOD_mid", NULL);
+	check_name("__mm_MOD_", NULL);
+	check_name("mm_MOD_mid", NULL);
+	check_name("base_GHCziBase_zpzp_info", "base:GHC.Base.++");
+	check_name("Main_zdwgo_info", "Main.$wgo");
+	check_name("ghczmprim_GHCziTuple_Z2T_info", "ghc-prim:GHC.Tuple.(,)");
+	check_name("Main_Z3H_info", "Main.(#,,#)");
+	check_name("Main_main_info", NULL); /* it may be another language's, and is readable */
+	check_name("get_puzzle_info", NULL);
+	check_name("main_zdwgo_info", NULL);
+	check_name("Main_zx_info", NULL);
+	check_name("Main_Z9_info", NULL);
+	check_name("ada__text_io__put_line__2", "ada.text_io.put_line");
+	check_name("system__tasking__stages__create_task", "system.tasking.stages.create_task");
+	check_name("system__init", NULL); /* it may be C's */
+	check_name("_ada_w", "w");
+	check_name("w__inner__mid.0", NULL); /* it may be C's */
+	check_name("_Dmain", "D main");
+	check_name("_D1w3midFiZv", "w.mid(int)");
+	check_name("_D1w3midFiZ", NULL);
+	check_name("_DYNAMIC", NULL);
+}
+
+/* A name in a record is cut between two characters, and ends in an ellipsis. */
+static void test_cut_names(void **state)
+{
+	SymbolRecord record = {};
+	char name[5000];
+
+	(void)state;
+	for (size_t shift = 0; shift < 3; shift++) {
+		const struct rec_symbol *symbol;
+		const char *cut;
+
+		memset(name, 'x', shift);
+		for (size_t i = shift; i + 3 < sizeof(name); i += 3)
+			strcpy(name + i, "€");
+		symbol_record_begin(&record, 1);
+		symbol_record_add(&record, name, "", 0);
+		symbol = symbol_record_finish(&record, NULL);
+		cut = symbol->text + sizeof(uint32_t);
+		assert_true(strlen(cut) <= 4096 + strlen("…"));
+		assert_true(text_ends_with(cut, "€…"));
+		assert_int_equal((strlen(cut) - shift) % 3, 0);
+	}
+	symbol_record_free(&record);
 }
 
 static void test_not_mangled(void **state)
@@ -149,7 +264,7 @@ static void try_hostile(const char *name)
 
 	assert_true(now_ns() - began < HUGE_NS);
 	if (found)
-		assert_true(strlen(found) <= 16384);
+		assert_true(strlen(found) <= 16384 + strlen("…"));
 }
 
 typedef VEC(char) Name;
@@ -227,6 +342,28 @@ static char *doubling_rust(unsigned count)
 	return name.items;
 }
 
+/* H…Hi Qb Qc…: each type refers back to the one before it, and so is twice as long. */
+static char *doubling_d(unsigned count)
+{
+	Name name = {};
+
+	add(&name, "_D1a1b");
+	for (unsigned i = 0; i < count; i++)
+		add(&name, "H");
+	add(&name, "i");
+	for (unsigned i = 0; i < count; i++) {
+		/* The type begins i places before the one that was last. */
+		size_t distance = name.count - (strlen("_D1a1b") + count - i);
+
+		add(&name, "Q");
+		if (distance >= 26)
+			add(&name, "%c", (char)('A' + distance / 26));
+		add(&name, "%c", (char)('a' + distance % 26));
+	}
+	*vec_push(&name) = '\0';
+	return name.items;
+}
+
 static void test_doubling_names(void **state)
 {
 	(void)state;
@@ -242,7 +379,41 @@ static void test_doubling_names(void **state)
 
 		try_hostile(cpp);
 		try_hostile(rust);
+		if (count <= 200) {
+			_cleanup_free_ char *d = doubling_d(count);
+
+			try_hostile(d);
+		}
 	}
+}
+
+/* libiberty's own limit is 1,024 characters, because of the stack that longer names take. */
+static void test_long_names(void **state)
+{
+	struct rlimit before, more;
+	Name nested = {};
+	_cleanup_free_ char *readable = NULL, *doubled = NULL;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_STACK, &before), 0);
+	more = (struct rlimit){.rlim_cur = 64 << 20, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_STACK, &more), 0);
+	add(&nested, "_Z1f");
+	for (unsigned i = 0; i < 800; i++)
+		add(&nested, "3abc");
+	*vec_push(&nested) = '\0';
+	readable = demangle(nested.items);
+	assert_non_null(readable);
+	assert_int_equal(strncmp(readable, "f(abc, abc, abc", 15), 0);
+	vec_free(&nested);
+	/* What is too long to be read is cut, visibly. */
+	doubled = doubling_cpp(40);
+	free(readable);
+	readable = demangle(doubled);
+	assert_non_null(readable);
+	assert_true(text_ends_with(readable, "…"));
+	assert_true(strlen(readable) > 16000);
+	assert_int_equal(setrlimit(RLIMIT_STACK, &before), 0);
 }
 
 static void test_deep_names(void **state)
@@ -252,7 +423,9 @@ static void test_deep_names(void **state)
 	} kinds[] = {
 		{"_Z1f", "P", "i"},	   {"_Z1f", "1AI", "i"},      {"_ZN", "1a", "E"},
 		{"_RINvC1a1f", "R", "hE"}, {"_RINvC1a1f", "T", "hE"}, {"_R", "NvMC1a", "h"},
-		{"_Z1f", "DpT_", "E"},	   {"_Z", "3", ""},
+		{"_Z1f", "DpT_", "E"},	   {"_Z", "3", ""},	      {"_D1a1f", "A", "i"},
+		{"_D1a1f", "PF", "Zv"},	   {"_D1a1f", "FC1a", "Zv"},  {"_D", "1aFC", "1aZv"},
+		{"_D1a1f", "Hi", "i"},	   {"_D", "1a__T1f", "Z1fv"}, {"_D1a", "__T1fT", "iZv"},
 	};
 
 	(void)state;
@@ -295,13 +468,12 @@ static void test_spoilt_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cpp),
-		cmocka_unit_test(test_rust),
-		cmocka_unit_test(test_by_hand),
-		cmocka_unit_test(test_not_mangled),
-		cmocka_unit_test(test_doubling_names),
-		cmocka_unit_test(test_deep_names),
-		cmocka_unit_test(test_spoilt_names),
+		cmocka_unit_test(test_cpp),	    cmocka_unit_test(test_rust),
+		cmocka_unit_test(test_d),	    cmocka_unit_test(test_ada),
+		cmocka_unit_test(test_by_hand),	    cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_long_names),  cmocka_unit_test(test_cut_names),
+		cmocka_unit_test(test_not_mangled), cmocka_unit_test(test_doubling_names),
+		cmocka_unit_test(test_deep_names),  cmocka_unit_test(test_spoilt_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

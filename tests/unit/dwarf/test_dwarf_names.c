@@ -53,7 +53,8 @@ static Chain *ask_oracle(enum oracle oracle, const char *path, const uint64_t *a
 	for (size_t i = 0; i < count; i++)
 		fprintf(file, "0x%" PRIx64 "\n", addresses[i]);
 	fclose(file);
-	*ret_text = output_of("%s -e '%s' < '%s' | c++filt -i", tool, path, list);
+	*ret_text =
+		output_of("%s -e '%s' < '%s' | c++filt -i | c++filt -i -s dlang", tool, path, list);
 	for (char *name = strtok(*ret_text, "\n"); name; name = strtok(NULL, "\n")) {
 		uint64_t address;
 
@@ -87,7 +88,8 @@ static Functions ask_nm(const char *path, char **ret_text)
 {
 	Functions functions = {};
 
-	*ret_text = output_of("nm -C -S --defined-only '%s' | grep -E ' [tTwWiuV] '", path);
+	*ret_text = output_of(
+		"nm -C -S --defined-only '%s' | grep -E ' [tTwWiuV] ' | c++filt -s dlang", path);
 	for (char *line = strtok(*ret_text, "\n"); line; line = strtok(NULL, "\n")) {
 		Function function = {};
 		int place = 0;
