@@ -130,7 +130,8 @@ static bool is_wanted(const DwarfSplit *split, Dwarf_Die *die, uint8_t type, uin
 	Dwarf_Attribute attribute;
 	Dwarf_Word number;
 
-	if (dwarf_tag(die) != DW_TAG_compile_unit || version != split->version)
+	if (dwarf_tag(die) != DW_TAG_compile_unit || version != split->version ||
+	    (split->address_size != 4 && split->address_size != 8))
 		return false;
 	if (version >= 5)
 		return type == DW_UT_split_compile && id == split->id;
@@ -154,8 +155,8 @@ static bool open_entries(DwarfSplit *split, Dwarf_Die *ret_unit)
 	       dwarf_get_units(split->dwarf, unit, &unit, &version, &type, ret_unit, NULL) == 0) {
 		uint64_t id = 0;
 
-		if (dwarf_cu_info(unit, NULL, NULL, NULL, NULL, &id, NULL, &split->offset_size) ==
-			    0 &&
+		if (dwarf_cu_info(unit, NULL, NULL, NULL, NULL, &id, &split->address_size,
+				  &split->offset_size) == 0 &&
 		    is_wanted(split, ret_unit, type, version, id))
 			return true;
 	}

@@ -35,7 +35,7 @@ typedef struct DwarfSplit {
 	Companion *companion;
 	/* The unit that is open. */
 	uint16_t version;
-	uint8_t offset_size;
+	uint8_t offset_size, address_size;
 	uint64_t id;
 	uint64_t address_base, ranges_base; /* in the sections of `file` */
 	uint64_t low_pc;

@@ -5,8 +5,7 @@
 #include <elf.h>
 #include <string.h>
 
-#define ADDRESS_SIZE 8
-#define DWARF_64     0xffffffffu
+#define DWARF_64 0xffffffffu
 /* No compiler makes a list with so many ranges. */
 #define RANGES_MAX 65536u
 
@@ -46,11 +45,12 @@ static bool read_address(const DwarfSplit *split, uint64_t number, uint64_t *ret
 {
 	CfiBytes bytes;
 
-	if (number > split->addresses.size / ADDRESS_SIZE ||
+	if (number > split->addresses.size / split->address_size ||
 	    split->address_base > split->addresses.size)
 		return false;
-	bytes = dwarf_slice_bytes(split->addresses, split->address_base + number * ADDRESS_SIZE);
-	*ret_address = cfi_fixed(&bytes, ADDRESS_SIZE);
+	bytes = dwarf_slice_bytes(split->addresses,
+				  split->address_base + number * split->address_size);
+	*ret_address = cfi_fixed(&bytes, split->address_size);
 	return !bytes.bad;
 }
 
@@ -62,7 +62,7 @@ static bool address_of(const DwarfSplit *split, const Dwarf_Attribute *attribute
 
 	switch (attribute->form) {
 	case DW_FORM_addr:
-		*ret_address = cfi_fixed(&bytes, ADDRESS_SIZE);
+		*ret_address = cfi_fixed(&bytes, split->address_size);
 		return !bytes.bad;
 	case DW_FORM_addrx:
 	case DW_FORM_addrx1:
@@ -138,12 +138,12 @@ static void read_pairs(const DwarfSplit *split, uint64_t offset, DwarfExtents *e
 	uint64_t base = split->low_pc;
 
 	while (extents->count < RANGES_MAX) {
-		uint64_t start = cfi_fixed(&bytes, ADDRESS_SIZE);
-		uint64_t end = cfi_fixed(&bytes, ADDRESS_SIZE);
+		uint64_t start = cfi_fixed(&bytes, split->address_size);
+		uint64_t end = cfi_fixed(&bytes, split->address_size);
 
 		if (bytes.bad || (start == 0 && end == 0))
 			return;
-		if (start == UINT64_MAX)
+		if (start == UINT64_MAX >> (64 - 8 * split->address_size))
 			base = end;
 		else
 			add_extent(extents, base + start, base + end);
@@ -161,7 +161,7 @@ static bool read_entry(const DwarfSplit *split, CfiBytes *bytes, unsigned kind, 
 	case DW_RLE_base_addressx:
 		return read_address(split, cfi_uleb(bytes), base);
 	case DW_RLE_base_address:
-		*base = cfi_fixed(bytes, ADDRESS_SIZE);
+		*base = cfi_fixed(bytes, split->address_size);
 		return true;
 	case DW_RLE_startx_endx:
 		good = read_address(split, cfi_uleb(bytes), &start);
@@ -176,11 +176,11 @@ static bool read_entry(const DwarfSplit *split, CfiBytes *bytes, unsigned kind, 
 		end = *base + cfi_uleb(bytes);
 		break;
 	case DW_RLE_start_end:
-		start = cfi_fixed(bytes, ADDRESS_SIZE);
-		end = cfi_fixed(bytes, ADDRESS_SIZE);
+		start = cfi_fixed(bytes, split->address_size);
+		end = cfi_fixed(bytes, split->address_size);
 		break;
 	case DW_RLE_start_length:
-		start = cfi_fixed(bytes, ADDRESS_SIZE);
+		start = cfi_fixed(bytes, split->address_size);
 		end = start + cfi_uleb(bytes);
 		break;
 	default: /* DW_RLE_end_of_list; the size of an unknown kind is not known */

@@ -47,10 +47,30 @@ static int install(ElfMap *map, Elf_Scn *section, GElf_Shdr *header, void *bytes
 	return 0;
 }
 
+static size_t head_size(const ElfMap *map)
+{
+	return elf_file_is_32(map->elf) ? sizeof(Elf32_Chdr) : sizeof(Elf64_Chdr);
+}
+
+static Elf64_Chdr read_head(const ElfMap *map, const void *bytes)
+{
+	Elf32_Chdr narrow;
+	Elf64_Chdr head;
+
+	if (!elf_file_is_32(map->elf)) {
+		memcpy(&head, bytes, sizeof(head));
+		return head;
+	}
+	memcpy(&narrow, bytes, sizeof(narrow));
+	return (Elf64_Chdr){.ch_type = narrow.ch_type,
+			    .ch_size = narrow.ch_size,
+			    .ch_addralign = narrow.ch_addralign};
+}
+
 static int decompress_zstd(ElfMap *map, Elf_Scn *section, GElf_Shdr *header, const Elf_Data *raw,
 			   const Elf64_Chdr *compression)
 {
-	const uint8_t *frame = (const uint8_t *)raw->d_buf + sizeof(*compression);
+	const uint8_t *frame = (const uint8_t *)raw->d_buf + head_size(map);
 	/* The size is what the file says: there may be no memory for it. */
 	_cleanup_free_ void *bytes = malloc(compression->ch_size);
 	size_t size;
@@ -58,8 +78,7 @@ static int decompress_zstd(ElfMap *map, Elf_Scn *section, GElf_Shdr *header, con
 
 	if (!bytes)
 		return -ENOMEM;
-	size = ZSTD_decompress(bytes, compression->ch_size, frame,
-			       raw->d_size - sizeof(*compression));
+	size = ZSTD_decompress(bytes, compression->ch_size, frame, raw->d_size - head_size(map));
 	if (ZSTD_isError(size) || size != compression->ch_size)
 		return -EBADMSG;
 	r = install(map, section, header, bytes, compression);
@@ -79,10 +98,9 @@ int elf_decompress(ElfMap *map, Elf_Scn *section)
 	if (!(header.sh_flags & SHF_COMPRESSED))
 		return 0;
 	raw = elf_rawdata(section, NULL);
-	if (header.sh_type == SHT_NOBITS || !raw || !raw->d_buf ||
-	    raw->d_size < sizeof(compression))
+	if (header.sh_type == SHT_NOBITS || !raw || !raw->d_buf || raw->d_size < head_size(map))
 		return -EBADMSG;
-	memcpy(&compression, raw->d_buf, sizeof(compression));
+	compression = read_head(map, raw->d_buf);
 	if (compression.ch_size == 0 || compression.ch_size > ELF_DECOMPRESSED_MAX)
 		return -EFBIG;
 	switch (compression.ch_type) {

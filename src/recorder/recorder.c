@@ -506,10 +506,9 @@ static int resolve_names(Recording *recording, CaptureReader *reader)
 	SymbolsSummary symbols;
 	int error = symbols_resolve(reader, &sink, /* with_kernel= */ true, &symbols);
 
-	if (error)
-		return error;
-	report_symbol_summary(&symbols);
-	return sources ? sources_write(sources, recording_write, recording, NULL) : 0;
+	if (!error)
+		report_symbol_summary(&symbols);
+	return error || !sources ? error : sources_write(sources, recording_write, recording, NULL);
 }
 
 static int add_symbols(Recording *recording)
