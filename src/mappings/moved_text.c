@@ -3,6 +3,7 @@
 #include "proc_maps.h"
 #include "proc_status.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +85,22 @@ static bool read_memory(pid_t pid, uint64_t address, void *to, size_t size)
 }
 
 /*
+ * Reads what is in memory, so that the recorder waits for no disk. Returns -EAGAIN if nothing is
+ * yet, and 0 at the end of the file.
+ */
+static ssize_t read_cached(int fd, void *to, size_t size, uint64_t offset)
+{
+	struct iovec part = {.iov_base = to, .iov_len = size};
+	ssize_t got = preadv2(fd, &part, 1, offset, RWF_NOWAIT);
+
+	if (got < 0 && errno == EOPNOTSUPP) /* the file system always has it in memory, or waits */
+		got = pread(fd, to, size, offset);
+	if (got < 0 && errno == EAGAIN)
+		posix_fadvise(fd, offset, size, POSIX_FADV_WILLNEED);
+	return got < 0 ? -errno : got;
+}
+
+/*
  * All bytes are compared, because a program may also have changed its copy. That takes some 0.3 ms
  * a MiB, so it goes on in the next call.
  */
@@ -92,6 +109,7 @@ static enum comparison compare_text(MovedProcess *process, const Text *text, int
 {
 	static uint8_t memory[BLOCK], bytes[BLOCK];
 	MovedProgress *progress = &process->progress;
+	pid_t pid = proc_living_thread(process->ns_tgid);
 	uint64_t same = 0;
 
 	if (progress->start == text->start && progress->file == text->file)
@@ -99,16 +117,18 @@ static enum comparison compare_text(MovedProcess *process, const Text *text, int
 	*progress = (MovedProgress){};
 	while (same < text->end - text->start) {
 		size_t size = MIN(text->end - text->start - same, (uint64_t)BLOCK);
+		ssize_t got = now_ns() >= deadline_ns
+				      ? -EAGAIN
+				      : read_cached(fd, bytes, size, text->offset + same);
 
-		if (now_ns() >= deadline_ns) {
+		if (got == -EAGAIN) {
 			*progress = (MovedProgress){text->start, text->file, same};
 			return TEXT_LATER;
 		}
-		if (!read_memory(process->ns_tgid, text->start + same, memory, size) ||
-		    pread(fd, bytes, size, text->offset + same) != (ssize_t)size ||
-		    memcmp(memory, bytes, size) != 0)
+		if (got <= 0 || !read_memory(pid, text->start + same, memory, got) ||
+		    memcmp(memory, bytes, got) != 0)
 			return TEXT_DIFFERENT;
-		same += size;
+		same += got;
 	}
 	return TEXT_SAME;
 }
@@ -129,6 +149,12 @@ static bool overlap(const ElfSegment *load, uint64_t bias, const Region *region,
 
 /* ---- what is found ------------------------------------------------------------------------ */
 
+/*
+ * It is recorded with the time of the mapping that was noted, but not so late that the readers of
+ * captures no longer expect it (capture_sort.c).
+ */
+#define LATE_NS (900 * NSEC_PER_MSEC)
+
 static int emit_mapping(MappedFiles *files, const MovedProcess *process,
 			const MovedSuspect *suspect, const Text *text, const Region *region)
 {
@@ -138,7 +164,7 @@ static int emit_mapping(MappedFiles *files, const MovedProcess *process,
 		.h = {.len = sizeof(record),
 		      .kind = REC_MAPPING,
 		      .flags = MAPPING_EXEC | (suspect->initial ? MAPPING_INITIAL : 0),
-		      .ns = suspect->ns},
+		      .ns = MAX(suspect->ns, now_ns() - LATE_NS)},
 		.ns_tgid = process->ns_tgid,
 		.file = text->file,
 		.start = start,
@@ -170,8 +196,8 @@ static int claim(Look *look, const Text *text)
 	int error = 0;
 
 	*vec_push(&look->process->claimed) = text->start;
-	log_verbose("0x%" PRIx64 "-0x%" PRIx64 " of process %u has the text of a file", text->start,
-		    text->end, look->process->ns_tgid);
+	log_verbose("process %u has the text of a file at 0x%" PRIx64 "-0x%" PRIx64,
+		    look->process->ns_tgid, text->start, text->end);
 	for (size_t i = 0; i < look->process->suspects.count && !error; i++) {
 		const MovedSuspect *suspect = &look->process->suspects.items[i];
 
