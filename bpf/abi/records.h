@@ -402,6 +402,11 @@ struct rec_symbol {
 enum symbol_flags {
 	SYMBOL_NAMELESS = 1 << 0, /* the name was made from the function's address */
 	SYMBOL_DATA = 1 << 1,	  /* a variable, not a function; it begins at `function` */
+	/*
+	 * The address is the byte before the function, and no code is there: a return address that
+	 * leads to the function was not pushed by a call.
+	 */
+	SYMBOL_PLANTED = 1 << 2,
 };
 
 /*

@@ -47,6 +47,7 @@ void frames_free(Frames *frames)
 	vec_free(&private->chains);
 	map_free(&private->pseudo);
 	vec_free(&private->result);
+	vec_free(&private->called);
 	free(private);
 	address_spaces_free(frames->spaces);
 	strings_free(&frames->strings);
@@ -239,6 +240,7 @@ static void add_named_frames(Frames *frames, const Origin *origin)
 			.kernel = origin->kernel,
 			.named = true,
 			.nameless = symbol->h.flags & SYMBOL_NAMELESS,
+			.planted = symbol->h.flags & SYMBOL_PLANTED,
 		};
 	}
 }

@@ -40,6 +40,7 @@ typedef struct Frame {
 	bool named; /* false: the name is an address */
 	/* It is named only by the address where the unwind table has it begin. */
 	bool nameless;
+	bool planted; /* a return address that no call has pushed (SYMBOL_PLANTED) */
 } Frame;
 
 /* A source file that the capture contains. */

@@ -41,6 +41,9 @@ struct FramesPrivate {
 	VEC(uint32_t) chains;
 	Map pseudo;	      /* Strings number -> frame */
 	VEC(uint32_t) result; /* of frames_resolve */
+	/* The return addresses of all user stacks that have a caller, ascending, once needed. */
+	VEC(uint64_t) called;
+	bool called_found;
 };
 
 /*

@@ -65,6 +65,7 @@ static bool is_root(const char *name)
 
 /* A stack while it is resolved: one process at one moment. */
 typedef struct Walked {
+	const Timeline *timeline;
 	const StackDef *stack;
 	const uint64_t *pcs;
 	uint32_t ns_tgid;
@@ -210,15 +211,106 @@ static void push_walked(Frames *frames, const Walked *walked, size_t count, Stac
 	}
 }
 
+/*
+ * Returns how many frames there are up to a return address that was planted by the maker of the
+ * stack; 0: there is none. The walk took it for one within the function before, so what it found
+ * behind it are no frames. A handler also returns to an address that no call has pushed, and the
+ * frame behind that is what the signal interrupted.
+ */
+static size_t count_until_planted(Frames *frames, const Walked *walked)
+{
+	for (size_t i = 1; i < walked->stack->count; i++)
+		if (!(walked->pcs[i] & FRAME_EXACT) && walked_frame(frames, walked, i).planted &&
+		    (i + 1 == walked->stack->count || !(walked->pcs[i + 1] & FRAME_EXACT)))
+			return i + 1;
+	return 0;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void find_called(struct FramesPrivate *private, const Timeline *timeline)
+{
+	Map known = {};
+
+	for (size_t s = 0; s < timeline->stacks.count; s++) {
+		const StackDef *stack = &timeline->stacks.items[s];
+		const uint64_t *pcs = stack_frames(timeline, stack);
+
+		if (!stack_by_tables(stack->flags, stack->result, stack->tables_ns))
+			continue;
+		for (size_t i = 1; i + 1 < stack->count; i++) {
+			uint64_t address = pcs[i] & FRAME_ADDRESS;
+
+			if (pcs[i] & FRAME_EXACT || map_get(&known, address) != MAP_NONE)
+				continue;
+			map_set(&known, address, 0);
+			*vec_push(&private->called) = address;
+		}
+	}
+	map_free(&known);
+	if (private->called.count)
+		qsort(private->called.items, private->called.count, sizeof(uint64_t),
+		      compare_addresses);
+	private->called_found = true;
+}
+
+/* libgcc's unwinder overwrites the return address of its own frame. */
+static bool is_unwinder(const Frames *frames, const Frame *frame)
+{
+	return !strncmp(strings_get(&frames->strings, frame->function), "_Unwind_", 8) ||
+	       (frame->lib != LIBRARY_NONE &&
+		!strncmp(frames->libraries.items[frame->lib].name, "libgcc_s", 8));
+}
+
+/*
+ * Returns whether the outermost frame is that of a function that fibers begin with, as in Ruby and
+ * D: its return address is 0, it has called another function, and no stack of the recording has a
+ * caller of it where it does that.
+ */
+static bool ends_at_fiber(Frames *frames, const Walked *walked)
+{
+	struct FramesPrivate *private = frames->private;
+	size_t last = walked->stack->count - 1, called;
+	uint64_t address, start;
+	Frame frame;
+
+	if (walked->stack->count < 2 || walked->pcs[last] & FRAME_EXACT)
+		return false;
+	frame = walked_frame(frames, walked, last);
+	if (frame.lib == LIBRARY_NONE || !is_one_function(frames, &frame) ||
+	    is_unwinder(frames, &frame))
+		return false;
+	if (!private->called_found)
+		find_called(private, walked->timeline);
+	address = walked_address(walked, last);
+	start = address - (frame.address - frame.function_start);
+	called = partition_point(middle, private->called.count,
+				 private->called.items[middle] <= start);
+	return called == private->called.count ||
+	       private->called.items[called] >
+		       start + MAX(frame.function_size, address - start + 1);
+}
+
 static size_t chain_by_tables(Frames *frames, const Walked *walked, StackEnd *end)
 {
 	size_t until_stale = count_until_stale(frames, walked);
+	size_t until_planted = count_until_planted(frames, walked);
 
+	if (until_planted && (!until_stale || until_planted < until_stale)) {
+		end->reason = STACK_COMPLETE;
+		return until_planted;
+	}
 	if (until_stale)
 		end->reason = STACK_END_STALE;
 	/* A return address of 0 may also be one that was overwritten, or not yet written. */
 	else if (end->reason == STACK_END_ZERO &&
-		 ends_at_root(frames, walked, walked->stack->count))
+		 (ends_at_root(frames, walked, walked->stack->count) ||
+		  ends_at_fiber(frames, walked)))
 		end->reason = STACK_COMPLETE;
 	push_truncation(frames, stack_end_words(end->reason));
 	return until_stale ? until_stale : walked->stack->count;
@@ -238,6 +330,7 @@ static StackEnd chain_user(Frames *frames, const Timeline *timeline, const Stack
 			   uint32_t ns_tgid, uint64_t ns)
 {
 	Walked walked = {
+		.timeline = timeline,
 		.stack = stack,
 		.pcs = stack_frames(timeline, stack),
 		.ns_tgid = ns_tgid,

@@ -187,6 +187,76 @@ static int emit_variable(Object *object, const ElfSymbol *symbol, uint64_t addre
 	return object->host->emit(object->host->user, record);
 }
 
+/* Functions are aligned to this many bytes, with padding before them. */
+#define ALIGNMENT 16
+
+/* Returns whether the range is padding in a section of code. */
+static bool is_padding(const Object *object, const ElfExtent *range)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	Elf_Data *data;
+
+	while ((section = elf_nextscn(object->main.elf, section))) {
+		uint64_t offset;
+
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_EXECINSTR) ||
+		    range->start < header.sh_addr)
+			continue;
+		offset = range->start - header.sh_addr;
+		if (offset < header.sh_size && elf_section_data(section, &data))
+			return offset < data->d_size &&
+			       range->end - range->start <= data->d_size - offset &&
+			       elf_is_padding((const uint8_t *)data->d_buf + offset,
+					      range->end - range->start);
+	}
+	return false;
+}
+
+/*
+ * Returns the function that begins behind the address, if the unwind table has it and the address
+ * is in the padding before it. A call cannot end there. Only the maker of a stack can have put that
+ * return address on it, as makecontext() does. The entries of signal restorers begin one byte
+ * early, so they are no such functions.
+ */
+static const ElfSymbol *planted_function(const Object *object, uint64_t address)
+{
+	const ElfSymbol *next = elf_symbols_find(&object->symbols, address + 1);
+	ElfExtent gap;
+
+	if (!next || next->start != address + 1 || !next->has_fde ||
+	    !elf_symbols_find_gap(&object->symbols, object->main.elf, address, &gap))
+		return NULL;
+	return gap.end == next->start && gap.end - gap.start < ALIGNMENT && is_padding(object, &gap)
+		       ? next
+		       : NULL;
+}
+
+static int emit_planted(Object *object, const ElfSymbol *symbol, uint64_t address)
+{
+	_cleanup_free_ char *name = symbol_name(object, symbol);
+	struct rec_symbol *record;
+
+	symbol_record_begin(&object->record, address);
+	symbol_record_add(&object->record, name, "", 0);
+	record = symbol_record_finish(&object->record, NULL);
+	record->h.flags |= SYMBOL_PLANTED | (symbol->nameless ? SYMBOL_NAMELESS : 0);
+	record->function = symbol->start;
+	record->function_size = symbol_record_size(symbol->size);
+	return object->host->emit(object->host->user, record);
+}
+
+/* For an address that is in no function. */
+static int emit_other(Object *object, uint64_t address)
+{
+	const ElfSymbol *data = elf_symbols_find_data(&object->symbols, address);
+	const ElfSymbol *planted = data ? NULL : planted_function(object, address);
+
+	if (data)
+		return emit_variable(object, data, address);
+	return planted ? emit_planted(object, planted, address) : emit_gap(object, address);
+}
+
 static int emit_symbols(Object *object)
 {
 	const ObjectRequest *request = object->request;
@@ -199,9 +269,7 @@ static int emit_symbols(Object *object)
 		const ElfSymbol *symbol = elf_symbols_find(&object->symbols, address);
 
 		if (!symbol) {
-			const ElfSymbol *data = elf_symbols_find_data(&object->symbols, address);
-
-			r = data ? emit_variable(object, data, address) : emit_gap(object, address);
+			r = emit_other(object, address);
 			continue;
 		}
 		if (symbol != last) {

@@ -263,6 +263,7 @@ void elf_symbols_finalize(ElfSymbols *symbols)
 				break;
 			if (best.symbol.size == 0)
 				best.symbol.size = items[next].symbol.size;
+			best.symbol.has_fde |= items[next].source == SYMBOL_FDE;
 			/* A debug file has more symbols than the stripped file. */
 			if (items[next].source <= SYMBOL_LOCAL)
 				best.limit = MAX(best.limit, items[next].limit);
@@ -271,6 +272,17 @@ void elf_symbols_finalize(ElfSymbols *symbols)
 			       &covered);
 	}
 	vec_free(&symbols->candidates);
+}
+
+bool elf_is_padding(const uint8_t *bytes, size_t size)
+{
+	static const uint8_t padding[] = {0x00, 0x90, 0xcc, 0x66, 0x2e, 0x0f,
+					  0x1f, 0x40, 0x44, 0x80, 0x84};
+
+	for (size_t i = 0; i < size; i++)
+		if (!memchr(padding, bytes[i], sizeof(padding)))
+			return false;
+	return true;
 }
 
 const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma)

@@ -25,6 +25,7 @@ typedef struct ElfSymbol {
 	uint64_t size;	/* never 0: unsized symbols end at the next or at their section's end */
 	uint32_t name;	/* offset in names; meaningless if nameless */
 	bool nameless;	/* only the unwind table has it */
+	bool has_fde;	/* the unwind table has a function that begins there */
 } ElfSymbol;
 
 typedef struct ElfExtent {
@@ -101,6 +102,9 @@ typedef struct ElfDebugdata {
 
 void elf_debugdata_open(ElfDebugdata *mini, Elf *elf);
 void elf_debugdata_close(ElfDebugdata *mini);
+
+/* Returns whether these are zeros, breakpoints, and the bytes of nops of all lengths. */
+bool elf_is_padding(const uint8_t *bytes, size_t size);
 
 /* ---- for elf_plt.c and elf_fde.c ------------------------------------------ */
 

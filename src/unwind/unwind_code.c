@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind_code.h"
+#include "elf_symbols.h"
 
 static const uint8_t sigreturn[UNWIND_SIGRETURN_SIZE] = {0x48, 0xc7, 0xc0, 0x0f, 0,
 							 0,    0,    0x0f, 0x05};
@@ -15,27 +16,15 @@ const uint8_t *unwind_code_sigreturn(const uint8_t *bytes, size_t size)
 	return NULL;
 }
 
-/* Padding is zeros, breakpoints, and the bytes of nops of all lengths. */
-static bool is_filling(const uint8_t *bytes, size_t size)
-{
-	static const uint8_t filling[] = {0x00, 0x90, 0xcc, 0x66, 0x2e, 0x0f,
-					  0x1f, 0x40, 0x44, 0x80, 0x84};
-
-	for (size_t i = 0; i < size; i++)
-		if (!memchr(filling, bytes[i], sizeof(filling)))
-			return false;
-	return true;
-}
-
 bool unwind_code_filling(const uint8_t *bytes, size_t size)
 {
 	const size_t samples = 64, sample = 16;
 	size_t filled = 0;
 
 	if (size < samples * sample)
-		return is_filling(bytes, size);
+		return elf_is_padding(bytes, size);
 	for (size_t i = 0; i < samples; i++)
-		filled += is_filling(bytes + size / samples * i, sample);
+		filled += elf_is_padding(bytes + size / samples * i, sample);
 	return filled > samples / 2;
 }
 

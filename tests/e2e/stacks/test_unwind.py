@@ -100,6 +100,12 @@ def test_registers(context):
     check_all(profile, reported, wanted=("tick",))
 
 
+def test_fibers(context):
+    """Their outermost return addresses are planted: a function's first byte, or 0. Nothing is behind them."""
+    profile, reported = record(context, WORKLOADS / "unwind-fibers", hit(context.random.randint(10, 20)), 5)
+    check_all(profile, reported)
+
+
 def leaves_in(profile, is_wanted):
     return sum(is_wanted(name) for thread in profile.threads for name in thread.leaves)
 

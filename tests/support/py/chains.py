@@ -177,11 +177,15 @@ def judge(frames, chain, is_root):
     """"exact", "marked" (not whole, and says so) or what is wrong."""
     pseudo = [f.name for f in frames if f.pseudo]
     real = [f for f in frames if not f.pseudo]
-    inner, outer = below_roots(real, chain.split(" ")[0])
+    is_all = chain.startswith("^ ")
+    chain = chain.removeprefix("^ ")
+    inner, outer = (real, []) if is_all else below_roots(real, chain.split(" ")[0])
     right = expression_of(chain).fullmatch(lines_of(inner))
     if not pseudo:
         if not right:
             return "no such chain"
+        if is_all:
+            return "exact"
         if not outer or not is_root(outer[0]):
             return "does not reach its root"
         if not all(f.name in ROOTS or (f.library or "").startswith(LIBRARIES["LIBC"]) for f in outer[1:]):

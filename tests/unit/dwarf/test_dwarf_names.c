@@ -151,11 +151,12 @@ static bool same_name(const Functions *functions, uint64_t address, const char *
 	       ((innermost || outermost) && nm_has(functions, address, wanted));
 }
 
-/* A stub, or the table's head: addr2line names none; test_object_names_elf.c looks at them. */
+/* A stub, the table's head, or padding: addr2line names none; test_object_names_elf.c looks at
+ * them. */
 static bool is_plt(const struct rec_symbol *symbol)
 {
-	return symbol->count == 1 &&
-	       (symbol->h.flags & SYMBOL_NAMELESS || strstr(frame_of(symbol, 0).name, "@plt"));
+	return symbol->count == 1 && (symbol->h.flags & (SYMBOL_NAMELESS | SYMBOL_PLANTED) ||
+				      strstr(frame_of(symbol, 0).name, "@plt"));
 }
 
 /* binutils 2.40 can take a header's line for one of ours, which is not that long. */

@@ -58,13 +58,14 @@ static void test_whole(void **state)
 	assert_true(end.from_copy);
 }
 
-/* A return address of 0 is an end only where threads begin. */
+/* It is an end where threads begin, and in functions that no stack has a caller of. */
 static void test_no_return_address(void **state)
 {
 	Fixture *fixture = *state;
 	uint32_t stack;
 
 	give_names(fixture);
+	add_walked(fixture, 0, STACK_COMPLETE, whole, 5);
 	stack = add_walked(fixture, 0, STACK_END_ZERO, whole, 4);
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
 			    "[truncated: return address is 0];entry;caller;callee;leaf");
@@ -73,6 +74,57 @@ static void test_no_return_address(void **state)
 	stack = add_walked(fixture, 0, STACK_COMPLETE, whole, 4);
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
 			    "entry;caller;callee;leaf");
+}
+
+static void test_fiber(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	/* The other stack has callers of its callee alone. */
+	add_walked(fixture, 0, STACK_COMPLETE, whole, 3);
+	stack = add_walked(fixture, 0, STACK_END_ZERO, whole, 4);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "entry;caller;callee;leaf");
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_COMPLETE);
+	/* A leaf has called nothing. */
+	stack = add_walked(fixture, 0, STACK_END_ZERO, whole, 1);
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_END_ZERO);
+}
+
+/* libgcc's unwinder overwrites its own return address. */
+static void test_unwinder(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_symbol(fixture, 1, 0x2000, 0x2000, "leaf", NULL);
+	give_symbol(fixture, 1, 0x3000, 0x3000, "_Unwind_RaiseException", NULL);
+	stack = add_walked(fixture, 0, STACK_END_ZERO, whole, 2);
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_END_ZERO);
+}
+
+static void test_planted(void **state)
+{
+	static const uint64_t pcs[] = {AVMA + 0x2000, AVMA + 0x3001, AVMA + 0x7001, AVMA + 0x4001,
+				       AVMA + 0x5001};
+	uint64_t signal[ARRAY_LEN(pcs)];
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	give_record(fixture, make_symbol(SYMBOL_PLANTED, 1, 0x7000, 0x7001, "begin", NULL));
+	stack = add_walked(fixture, 0, STACK_BAD_PC, pcs, 5);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "begin;callee;leaf");
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_COMPLETE);
+	stack = add_walked(fixture, 0, STACK_BAD_PC, pcs, 3);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "begin;callee;leaf");
+	/* A handler returns there, and what it interrupted is a frame. */
+	memcpy(signal, pcs, sizeof(signal));
+	signal[3] |= FRAME_EXACT;
+	stack = add_walked(fixture, 0, STACK_BAD_PC, signal, 5);
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_BAD_PC);
 }
 
 static void test_interrupted_frames(void **state)
@@ -319,6 +371,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_whole),
 		WITH_FIXTURE(test_no_return_address),
+		WITH_FIXTURE(test_fiber),
+		WITH_FIXTURE(test_unwinder),
+		WITH_FIXTURE(test_planted),
 		WITH_FIXTURE(test_interrupted_frames),
 		WITH_FIXTURE(test_frame_pointers_have_no_marks),
 		WITH_FIXTURE(test_kernel_frames_have_no_marks),

@@ -15,6 +15,7 @@
  *   name      one frame of that function        name*20   so many of them
  *   .         one frame, whichever              lib:NAME  one or more frames of that library
  *   plt:      one stub           + a b …   and then any of these, any number of times, or nothing
+ *   ^         before all others: nothing calls the first function, no thread begins there
  *
  * All this asks the kernel by system calls of its own: nothing of libc is on the stack, and
  * it works in signal handlers, vfork's children, and threads that libc knows nothing of. It needs
