@@ -26,7 +26,9 @@ static void expect_inside(const struct record *record)
 
 	switch (record->kind) {
 	case REC_STACK:
-		fuzz_require((const uint8_t *)(stack->frames + stack->count) <= end);
+		fuzz_require((const uint8_t *)(stack->frames + stack->count) +
+				     (record->flags & STACK_DEEP ? sizeof(struct stack_gap) : 0) <=
+			     end);
 		break;
 	case REC_FILE:
 		p = ((const struct rec_file *)record)->path;

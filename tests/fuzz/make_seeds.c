@@ -185,6 +185,20 @@ static void put_walked_stacks(CaptureWriter *writer)
 	}
 }
 
+/* A stack of which frames were left out. */
+static void put_deep_stack(CaptureWriter *writer)
+{
+	static const uint64_t frames[] = {TEXT + 0x10, TEXT + 0x41, TEXT + 0x1041, 0};
+	const struct stack_gap gap = {.left_out = 1001, .leaf = 1};
+	struct rec_stack *stack = (struct rec_stack *)make_stack(
+		USER_ID, STACK_USER | STACK_DEEP | STACK_JOINED, MAIN, frames, 4);
+
+	stack->tables_ns = MS(1);
+	stack->count = 3;
+	memcpy(stack->frames + 3, &gap, sizeof(gap));
+	put(writer, stack);
+}
+
 static void put_symbol(CaptureWriter *writer, uint32_t file, uint64_t address, const char *module)
 {
 	struct rec_symbol *symbol;
@@ -302,7 +316,9 @@ static void write_capture(const char *name, bool attached, bool rounds, bool by_
 	put_window(writer, MS(80), WINDOW_END | flags);
 	put_symbol(writer, 1, 0x1010, NULL);
 	put_symbol(writer, 0, KERNEL, "[ext4]");
-	if (by_tables)
+	if (by_tables && attached)
+		put_deep_stack(writer);
+	else if (by_tables)
 		put_walked_stacks(writer);
 	put_stacks(writer);
 	if (!attached)
@@ -623,6 +639,7 @@ int main(int argc, char **argv)
 	write_capture("attached", /* attached= */ true, /* rounds= */ false,
 		      /* by_tables= */ false);
 	write_capture("tables", /* attached= */ false, /* rounds= */ true, /* by_tables= */ true);
+	write_capture("deep", /* attached= */ true, /* rounds= */ true, /* by_tables= */ true);
 	write_objects();
 	write_shuffled();
 	write_disk();

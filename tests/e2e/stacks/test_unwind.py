@@ -20,7 +20,7 @@ from stack_roots import Roots
 
 pytestmark = pytest.mark.untimed
 SOURCES = ROOT / "tests" / "workloads"
-STACKS = ("--stacks", "dwarf")
+STACKS = ("--stacks", "dwarf", "--all-frames")
 
 
 def record_verbosely(context, program, *arguments):
