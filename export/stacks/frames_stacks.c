@@ -259,7 +259,7 @@ static void find_called(struct FramesPrivate *private, const Timeline *timeline)
 	private->called_found = true;
 }
 
-/* libgcc's unwinder overwrites the return address of its own frame. */
+/* libgcc's unwinder changes the return address of its own frame. */
 static bool is_unwinder(const Frames *frames, const Frame *frame)
 {
 	return !strncmp(strings_get(&frames->strings, frame->function), "_Unwind_", 8) ||
