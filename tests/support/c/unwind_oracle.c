@@ -172,12 +172,16 @@ Caller ask_libdw(const Oracle *oracle, uint64_t svma, const Machine *machine)
 static uint64_t cfa_by_rule(const struct unwind_rule *rule, const Machine *machine)
 {
 	const uint64_t *regs = machine->regs;
+	uint8_t index;
 
 	switch (rule->cfa) {
 	case CFA_REG:
 		return regs[rule->cfa_reg] + rule->cfa_offset;
 	case CFA_DEREF:
-		return memory_at(regs[rule->cfa_reg] + rule->cfa_offset) + rule->extra;
+		index = rule->cfa_reg >> CFA_INDEX_SHIFT;
+		return memory_at(regs[rule->cfa_reg & (DWARF_REGS - 1)] + rule->cfa_offset +
+				 (index ? 8 * regs[index] : 0)) +
+		       rule->extra;
 	case CFA_PLT:
 		return regs[DWARF_RSP] + 8 +
 		       ((regs[DWARF_RETURN] & 15) >= (uint64_t)rule->extra ? 8 : 0);
