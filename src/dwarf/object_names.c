@@ -234,7 +234,7 @@ static const ElfSymbol *planted_function(const Object *object, uint64_t address)
 
 static int emit_planted(Object *object, const ElfSymbol *symbol, uint64_t address)
 {
-	_cleanup_free_ char *name = symbol_name(object, symbol);
+	_cleanup_free_ char *name = symbol_name(object, symbol, /* is_ada= */ false);
 	struct rec_symbol *record;
 
 	symbol_record_begin(&object->record, address);
