@@ -238,6 +238,14 @@ static void write_stacks(Json *json, const Timeline *timeline, Frames *frames)
 	json_key_u64(json, "running_walked_ns", sums.running_walked_ns);
 	json_key_u64(json, "running_whole_ns", sums.running_complete_ns);
 	write_results(json, sums.counts, /* zeros= */ true);
+	json_key_object(json, "code");
+	for (size_t kind = 0; kind < CODE_KINDS; kind++) {
+		json_key_object(json, stack_code_key(kind));
+		json_key_u64(json, "cut", sums.code[kind].cut);
+		json_key_u64(json, "guessed", sums.code[kind].guessed);
+		json_end_object(json);
+	}
+	json_end_object(json);
 	json_key_array(json, "objects");
 	for (size_t i = 0; i < sums.objects.count; i++) {
 		const StackObject *object = &sums.objects.items[i];

@@ -10,6 +10,7 @@
 
 static const TableColumn span_columns[] = {{"lost", 8, 0}, {"at", 12, 0}, {"during", 12, 1}};
 static const TableColumn stack_columns[] = {{"stacks", 12, 0}};
+static const TableColumn code_columns[] = {{"cut", 12, 0}, {"guessed", 12, 0}};
 static const TableColumn left_out_columns[] = {{"left out", 8, 0}, {"of", 8, 0}, {"waits", 12, 0}};
 
 static void print_spans(const Report *report)
@@ -35,6 +36,26 @@ static void print_spans(const Report *report)
 
 		page_table_head(&table, "losses: kind, CPU and cause");
 		page_table_row(&table, cells, text);
+	}
+}
+
+/* Says in which kinds of code stacks are truncated, and from which on they are guessed. */
+static void print_code(const Report *report, const StackStats *sums)
+{
+	Table table;
+
+	page_table_init(&table, report->page, code_columns, ARRAY_LEN(code_columns),
+			report->max_rank);
+	for (size_t kind = 0; kind < CODE_KINDS; kind++) {
+		const StackCode *code = &sums->code[kind];
+		const char *cells[] = {PERCENT(code->cut, sums->walked),
+				       PERCENT(code->guessed, sums->walked)};
+
+		if (code->cut + code->guessed == 0)
+			continue;
+		page_table_head(&table,
+				"kind of code where stacks are cut, or the caller is guessed");
+		page_table_row(&table, cells, stack_code_words(kind));
 	}
 }
 
@@ -64,6 +85,7 @@ static void print_stacks(const Report *report)
 		page_table_head(&table, "why they are not complete, and where");
 		page_table_row(&table, cells, name);
 	}
+	print_code(report, &sums);
 	stack_stats_free(&sums);
 }
 

@@ -147,6 +147,7 @@ static uint32_t file_library(Frames *frames, const MappedFile *file)
 			.path = file->path,
 			.build_id = file->build_id,
 			.build_id_len = file->build_id_len,
+			.flags = file->flags,
 		};
 	}
 	return private->file_libraries.items[file->id];

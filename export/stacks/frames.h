@@ -19,6 +19,7 @@ typedef struct Library {
 	const char *path;
 	const uint8_t *build_id;
 	uint8_t build_id_len;
+	uint8_t flags; /* enum file_flags, if it is a file's or memory */
 	bool kernel;
 } Library;
 
@@ -91,6 +92,8 @@ typedef struct StackEnd {
 	bool joined;	/* STACK_JOINED */
 	uint32_t depth; /* frames, with those that were left out */
 	uint32_t lib;	/* of the outermost frame, or LIBRARY_NONE */
+	uint8_t code;	/* enum code_kind of the outermost frame */
+	uint8_t guess;	/* the same of the innermost frame whose caller is guessed, if one is */
 } StackEnd;
 
 /* user_stack is one of timeline->stacks. */

@@ -188,6 +188,29 @@ static bool is_guessed(const Walked *walked, size_t i)
 	return walked->by_tables && walked->pcs[i] & FRAME_GUESSED && !IS_VSYSCALL(walked->pcs[i]);
 }
 
+static enum code_kind code_of(const Frames *frames, uint32_t lib)
+{
+	const Library *library = lib == LIBRARY_NONE ? NULL : &frames->libraries.items[lib];
+
+	if (!library)
+		return CODE_NOWHERE;
+	if (library->flags & (FILE_ANON | FILE_JIT) || !strncmp(library->name, "memfd:", 6))
+		return CODE_MADE;
+	return library->flags & FILE_UNREADABLE ? CODE_UNREAD : CODE_FILE;
+}
+
+/* Finds in what kind of code a stack ends, and in what kind a caller was first guessed. */
+static void find_code(Frames *frames, const Walked *walked, size_t count, StackEnd *end)
+{
+	size_t known = 0;
+
+	while (known < count && !is_guessed(walked, known))
+		known++;
+	end->code = end->reason == STACK_COMPAT ? CODE_32_BIT : code_of(frames, end->lib);
+	if (known > 0 && known < count)
+		end->guess = code_of(frames, walked_place(frames, walked, known - 1)->lib);
+}
+
 /*
  * Pushes `count` frames, the outermost first, with pseudo frames for guesses and for what was left
  * out.
@@ -343,12 +366,14 @@ static StackEnd chain_user(Frames *frames, const Timeline *timeline, const Stack
 		.joined = stack->flags & STACK_JOINED,
 		.depth = stack->count + stack->left_out,
 		.lib = LIBRARY_NONE,
+		.guess = CODE_NOWHERE,
 	};
 	size_t first = frames->private->chains.count;
 	size_t count = walked.by_tables ? chain_by_tables(frames, &walked, &end)
 					: chain_by_frame_pointers(frames, &walked, &end);
 
 	push_walked(frames, &walked, count, &end);
+	find_code(frames, &walked, count, &end);
 	if (!frames->unfolded)
 		frames->private->chains.count =
 			first + recursion_fold(frames, frames->private->chains.items + first,
@@ -456,7 +481,8 @@ static const Resolved *resolve(Frames *frames, const Timeline *timeline, const R
 		return known;
 	resolved.first = private->chains.count;
 	resolved.next = same;
-	resolved.end = (StackEnd){.reason = STACK_END_LOST, .lib = LIBRARY_NONE};
+	resolved.end =
+		(StackEnd){.reason = STACK_END_LOST, .lib = LIBRARY_NONE, .code = CODE_NOWHERE};
 	if (!stack->defined)
 		push_pseudo(frames,
 			    wanted->kind == CHAIN_USER ? "[stack lost]" : "[kernel stack lost]");

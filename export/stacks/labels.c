@@ -53,6 +53,26 @@ const char *stack_end_key(enum stack_end end)
 	return stack_ends[end].key;
 }
 
+static const struct {
+	const char *key, *words;
+} code_kinds[CODE_KINDS] = {
+	[CODE_FILE] = {"file", "programs and libraries"},
+	[CODE_MADE] = {"made_at_run_time", "code made at run time"},
+	[CODE_UNREAD] = {"unread_file", "files of other formats, or not readable"},
+	[CODE_32_BIT] = {"code_32_bit", "32-bit code"},
+	[CODE_NOWHERE] = {"nowhere", "no known mapping"},
+};
+
+const char *stack_code_words(enum code_kind kind)
+{
+	return code_kinds[kind].words;
+}
+
+const char *stack_code_key(enum code_kind kind)
+{
+	return code_kinds[kind].key;
+}
+
 /*
  * Numbers of the x86-64 table, written out: captures are also read on other machines, whose own
  * numbers may differ.

@@ -34,4 +34,18 @@ const char *syscall_label(int syscall);
 /* Returns whether a system call has that label. */
 bool syscall_is_named(const char *name);
 
+/* What a frame's code is in, which mostly decides whether its caller can be found. */
+enum code_kind {
+	CODE_FILE,   /* an ELF file that could be read */
+	CODE_MADE,   /* memory, or a file without a name in any folder: made at run time */
+	CODE_UNREAD, /* a file that is no ELF file, or that could not be read */
+	CODE_32_BIT,
+	CODE_NOWHERE, /* nothing is known to be mapped there */
+	CODE_KINDS,
+};
+
+/* Return its name for people, and in JSON. */
+const char *stack_code_words(enum code_kind kind);
+const char *stack_code_key(enum code_kind kind);
+
 #endif

@@ -52,6 +52,8 @@ static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 	sums->joined += end.joined;
 	sums->deepest = MAX(sums->deepest, end.depth);
 	object_of(counting, end.lib)->counts[end.reason]++;
+	sums->code[end.code].cut += stack_end_words(end.reason) != NULL;
+	sums->code[end.guess].guessed += end.guessed;
 }
 
 /*

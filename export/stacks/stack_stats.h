@@ -23,6 +23,11 @@ typedef struct StackShortage {
 	uint64_t count;
 } StackShortage;
 
+/* The number of stacks that are truncated in one kind of code, and of those guessed from there. */
+typedef struct StackCode {
+	uint64_t cut, guessed;
+} StackCode;
+
 typedef struct StackStats {
 	bool by_frame_pointers; /* as the recorder was configured: completeness is unknown */
 	uint64_t walked;
@@ -35,6 +40,7 @@ typedef struct StackStats {
 	uint64_t deep;	    /* some frames were left out */
 	uint64_t joined;    /* of these, those whose number of frames is not known (STACK_JOINED) */
 	uint32_t deepest;   /* frames of the deepest stack, as far as known */
+	StackCode code[CODE_KINDS];
 	VEC(StackObject) objects;  /* by name, then by first occurrence */
 	VEC(StackShortage) shorts; /* truncated stacks, the largest count first */
 } StackStats;

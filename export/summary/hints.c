@@ -10,6 +10,7 @@ enum cause {
 	CAUSE_NODE,
 	CAUSE_JAVA,
 	CAUSE_JIT,     /* other code made at run time */
+	CAUSE_CUT,     /* stacks end in code made at run time */
 	CAUSE_SYMBOLS, /* a program or library has no symbols */
 	CAUSES
 };
@@ -125,6 +126,31 @@ static bool is_old_python(const char *library)
 	return version && strtol(version + strlen("python3."), NULL, 10) < 12;
 }
 
+/* What makes a run-time system keep frame pointers in the code that it makes, or make none. */
+static const struct {
+	const char *program; /* the beginning of its name */
+	const char *remedy;
+} frame_pointers[] = {
+	{"beam.smp", "start Erlang with +JPperf true"},
+	{"java", "record java -XX:+PreserveFramePointer"},
+	{"luajit", "record luajit -joff"},
+	{"php", "record php -d opcache.jit=disable"},
+	{"ruby", "record ruby --yjit-perf (Ruby 3.3 or later)"},
+};
+
+static const char *frame_pointer_remedy(const char *program)
+{
+	for (size_t i = 0; i < ARRAY_LEN(frame_pointers); i++)
+		if (begins_with(program, frame_pointers[i].program))
+			return frame_pointers[i].remedy;
+	return "let it keep frame pointers there, or make no code";
+}
+
+static bool is_cut(const StackEnd *end)
+{
+	return end->reason == STACK_NO_CFI && (end->code == CODE_MADE || end->code == CODE_NOWHERE);
+}
+
 static enum cause cause_of(const Seen *seen, const char *program)
 {
 	if (begins_with(program, "python") && seen->python && !seen->python_names)
@@ -146,7 +172,10 @@ static uint32_t find_cause(Hints *hints, const Process *process, uint32_t stack,
 	size_t count = frames_resolve(hints->frames, hints->timeline, process->ns_tgid, ns, stack,
 				      STACK_NONE, false, &list);
 	Seen seen = look_at(hints, list, count);
-	enum cause cause = cause_of(&seen, program);
+	StackEnd end =
+		frames_stack_end(hints->frames, hints->timeline, process->ns_tgid, ns, stack);
+	/* A stack that is cut has lost more than names. */
+	enum cause cause = is_cut(&end) ? CAUSE_CUT : cause_of(&seen, program);
 	uint32_t number;
 
 	if (cause == CAUSE_NONE)
@@ -286,6 +315,10 @@ static void log_nameless(const Hints *hints, const Nameless *found, bool debugin
 		log_info("hint: %.0f %% of the stacks lack the names of code that %s made at run "
 			 "time; let it write /tmp/perf-PID.map or a jitdump",
 			 share, subject);
+		break;
+	case CAUSE_CUT:
+		log_info("hint: %.0f %% of the stacks are cut in code that %s made at run time; %s",
+			 share, subject, frame_pointer_remedy(subject));
 		break;
 	default:
 		if (found->from_system && !debuginfod)

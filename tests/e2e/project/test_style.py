@@ -287,7 +287,7 @@ BEGINNINGS = {
     "export/output/json_writer.h": ("utf8_",),
     "export/reason/futex_kinds.h": ("user_",),
     "export/rows/row_plan.h": ("row_",),
-    "export/stacks/labels.h": ("loss_cause_", "stack_end_", "syscall_"),
+    "export/stacks/labels.h": ("loss_cause_", "stack_code_", "stack_end_", "syscall_"),
     "export/timeline/timeline.h": ("thread_", "process_"),
     "export/timeline/timeline_builder_private.h": ("tasks_", "chain_", "stack_reference", "cpus_", "faults_", "losses_",
                                                    "waits_", "spans_", "resolve_", "filter_", "unsampled_"),

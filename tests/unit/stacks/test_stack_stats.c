@@ -250,6 +250,25 @@ static bool objects_are(const Node *objects, const Truth *truth)
 	return true;
 }
 
+static bool code_is(const Node *stacks, const char *kind, uint64_t cut, uint64_t guessed)
+{
+	const Node *code = node_get(node_get(stacks, "code"), kind);
+
+	return is(code, "cut", cut) && is(code, "guessed", guessed);
+}
+
+/* Where stacks are cut, and where the first caller is guessed. */
+static bool code_agrees(const Node *stacks, const Truth *truth)
+{
+	const uint64_t *counts = truth->references;
+
+	return code_is(stacks, "file", counts[ZERO] + counts[GAP] + counts[STALE],
+		       counts[GUESSED]) &&
+	       code_is(stacks, "made_at_run_time", counts[GUESSED], 0) &&
+	       code_is(stacks, "unread_file", 0, 0) && code_is(stacks, "code_32_bit", 0, 0) &&
+	       code_is(stacks, "nowhere", counts[NOWHERE] + counts[LOST], 0);
+}
+
 static bool json_agrees(const Fixture *fixture, const Truth *truth)
 {
 	char *text = print(fixture, true);
@@ -260,7 +279,8 @@ static bool json_agrees(const Fixture *fixture, const Truth *truth)
 		      is(stacks, "guessed", truth->references[GUESSED]) &&
 		      is(stacks, "stale", truth->references[STALE]) &&
 		      is(stacks, "from_copy", truth->references[COPIED]) &&
-		      results_are(stacks, truth) && objects_are(node_get(stacks, "objects"), truth);
+		      results_are(stacks, truth) && code_agrees(stacks, truth) &&
+		      objects_are(node_get(stacks, "objects"), truth);
 
 	assert_int_equal(node_get(stacks, "results")->count, STACK_ENDS);
 	node_free(node);
@@ -309,13 +329,19 @@ static void test_text(void **state)
 	add_switch_outs(fixture, GUESSED, 4);
 	add_switch_outs(fixture, STALE, 4);
 	fixture_finish(fixture->timeline);
-	check_contains(fixture, "\nstacks: 1001 walked, 98.6 % complete, 4 partly guessed; "
-				"stacks complete for 98.6 % of running time\n"
-				"\n"
-				"      stacks  why they are not complete, and where\n"
-				"           6  gap in unwind table  libbar.so\n"
-				"           4  no unwind table      [anon]\n"
-				"           4  table out of date    libfoo.so\n");
+	check_contains(fixture,
+		       "\nstacks: 1001 walked, 98.6 % complete, 4 partly guessed; "
+		       "stacks complete for 98.6 % of running time\n"
+		       "\n"
+		       "      stacks  why they are not complete, and where\n"
+		       "           6  gap in unwind table  libbar.so\n"
+		       "           4  no unwind table      [anon]\n"
+		       "           4  table out of date    libfoo.so\n"
+		       "\n"
+		       "         cut      guessed  kind of code where stacks are cut, or the "
+		       "caller is guessed\n"
+		       "       1.0 %        0.4 %  programs and libraries\n"
+		       "       0.4 %        0.0 %  code made at run time\n");
 }
 
 static void test_all_whole(void **state)

@@ -185,6 +185,45 @@ static void test_other_jit(void **state)
 		  "code that luajit made at run time; let it write /tmp/perf-PID.map");
 }
 
+static void check_cut(void **state, char *program, int result, const char *wanted)
+{
+	static const uint64_t code[] = {JIT_CODE + 0x300};
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	map_python(fixture, "/usr/bin/python3.12", NULL);
+	stack = add_stack(fixture, STACK_USER, result, code, 1);
+	fixture->timeline.stacks.items[stack].tables_ns = 1;
+	run_with_ticks(fixture, program, stack, 10, stack);
+	expect_hint(fixture, wanted);
+	forget(fixture);
+}
+
+static void test_cut(void **state)
+{
+	char program[] = "/usr/bin/php8.2";
+
+	check_cut(state, program, STACK_NO_CFI,
+		  "hint: 100 % of the stacks are cut in code that php8.2 made at run time; record "
+		  "php -d opcache.jit=disable");
+}
+
+static void test_cut_by_others(void **state)
+{
+	char program[] = "qemu-x86_64";
+
+	check_cut(state, program, STACK_NO_CFI,
+		  "let it keep frame pointers there, or make no code");
+}
+
+/* It ends there for another reason. */
+static void test_not_cut(void **state)
+{
+	char program[] = "/usr/bin/php8.2";
+
+	check_cut(state, program, STACK_COMPLETE, "lack the names of code that php8.2 made");
+}
+
 static const uint64_t unnamed[] = {AVMA + 0x5000}, named[] = {AVMA + 0x2000};
 
 /* It is given for a tenth of the time and more. */
@@ -264,8 +303,10 @@ int main(void)
 		WITH_FIXTURE(test_python),	 WITH_FIXTURE(test_old_python),
 		WITH_FIXTURE(test_named_python), WITH_FIXTURE(test_node),
 		WITH_FIXTURE(test_java),	 WITH_FIXTURE(test_other_jit),
-		WITH_FIXTURE(test_share),	 WITH_FIXTURE(test_rate_changes),
-		WITH_FIXTURE(test_short_run),	 WITH_FIXTURE(test_size),
+		WITH_FIXTURE(test_cut),		 WITH_FIXTURE(test_cut_by_others),
+		WITH_FIXTURE(test_not_cut),	 WITH_FIXTURE(test_share),
+		WITH_FIXTURE(test_rate_changes), WITH_FIXTURE(test_short_run),
+		WITH_FIXTURE(test_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
