@@ -23,22 +23,12 @@ static CfiBytes value_of(const DwarfSplit *split, const Dwarf_Attribute *attribu
 /* Reads the number of an entry in a table of addresses or strings. */
 static uint64_t read_number(CfiBytes *bytes, unsigned form)
 {
-	switch (form) {
-	case DW_FORM_strx1:
-	case DW_FORM_addrx1:
-		return cfi_fixed(bytes, 1);
-	case DW_FORM_strx2:
-	case DW_FORM_addrx2:
-		return cfi_fixed(bytes, 2);
-	case DW_FORM_strx3:
-	case DW_FORM_addrx3:
-		return cfi_fixed(bytes, 3);
-	case DW_FORM_strx4:
-	case DW_FORM_addrx4:
-		return cfi_fixed(bytes, 4);
-	default:
-		return cfi_uleb(bytes);
-	}
+	/* The names of these forms end in the number of bytes. */
+	if (form >= DW_FORM_strx1 && form <= DW_FORM_strx4)
+		return cfi_fixed(bytes, form - DW_FORM_strx1 + 1);
+	if (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4)
+		return cfi_fixed(bytes, form - DW_FORM_addrx1 + 1);
+	return cfi_uleb(bytes);
 }
 
 static bool read_address(const DwarfSplit *split, uint64_t number, uint64_t *ret_address)

@@ -32,9 +32,10 @@ PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
 # The parsers of files and texts that others made.
 PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_old.c", "capture_reader.c", "capture_sort.c",
-           "cfi.c", "cfi.h", "cfi_expression.c", "cfi_program.c", "debug_link.c", "demangle_d.c", "demangle_d_reader.h",
-           "demangle_d_values.c", "demangle_plain.c", "dwarf_names.c", "dwarf_sections.c", "dwarf_split.c",
-           "dwarf_split_values.c", "elf_decompress.c", "elf_fde.c", "elf_file.c", "elf_plt.c", "elf_symbols.c", "jit_table.c", "jitdump.c", "object_names.c",
+           "cfi.c", "cfi.h", "cfi_expression.c", "cfi_program.c", "debug_link.c",
+           "demangle_d.c", "demangle_d_reader.h", "demangle_d_values.c", "demangle_plain.c", "dwarf_names.c",
+           "dwarf_sections.c", "dwarf_split.c", "dwarf_split_values.c", "elf_decompress.c",
+           "elf_fde.c", "elf_file.c", "elf_plt.c", "elf_symbols.c", "jit_table.c", "jitdump.c", "object_names.c",
            "pclntab.c", "pclntab_find.c", "perf_map.c", "proc_maps.c", "range_history.c", "profile_libs.c",
            "symbol_messages.c", "table_file.c", "unwind_code.c", "unwind_decode.c", "unwind_fdes.c", "unwind_follow.c",
            "unwind_functions.c", "unwind_gaps.c", "unwind_go.c", "unwind_instruction.c", "unwind_rules.c",

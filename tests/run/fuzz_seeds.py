@@ -28,6 +28,36 @@ namespace space { struct Thing { int value; int method(int x) const; };
 int Thing::method(int x) const { try { return value / x; } catch (...) { return 0; } } }
 extern "C" int entry(int x) { return space::Thing{x}.method(x); }
 """
+# Names of D, Fortran, Haskell and Ada, each with other parts of their languages.
+NAMES = """
+_Dmain
+_D1w3midFiZv
+_D3std5range10primitives__T3putTSQBf5stdio4File17LockingTextWriterTaZQBqFNfKQBsaZv
+_D1a1bFNaNbNcNdNeNiNjNlNmMJiKkLlNkHiaAyAaG3dXv
+_D1a__T1fVAyaa3_616263Vde8PN3Vdc8P1c8P1VAiA2i1i2VaN3Vbi1Z1fFZv
+_D1a1AxMxFDNgFNaZiPFZvBi1aNhG4fPUiZvYvYv
+_D1a6__initZ
+_D1a1b6__ctorMFZC1a1b
+_D1a1b10__postblitMFZv
+_D1a__T1gS_D1a1bFZvX3abcHTiZ1gFYv
+_D1a11__T1fTiTaZ1fFOxNgyEQbIQdZv
+_D1a1b4__S11fFZv
+_D1a1S6__vtblZ
+_D1a__T1fVS1a1SS2i1a1_61VHiaA1i1i2VfNINFVeNANVfNPNZ1fFZv
+_D1a__T1fVmi3Vli4Vhi5Vui6Vwi7Vf8P2VfINFZ1fFzizkNnZv
+__mm_MOD_mid
+__mm_MOD_mid.constprop.0
+base_GHCziBase_zpzp_info
+Main_zdwgo_info
+base_GHCziTuple_Z2T_info
+a_B_Z3H_info
+w__inner__mid.0
+_ada_w
+ada__text_io__put_line__2
+a__Oadd
+pack__TKB
+p__b___elabb
+"""
 SHARED = ["-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id=sha1"]
 BUILDS = {
     "dwarf5": ["-O2", "-g"],
@@ -156,13 +186,18 @@ def make_mini_debug(work, seeds, whole):
 
 def make_split(work, seeds):
     """Programs with skeletons; the .dwo or .dwp file is in the place of the debug file."""
-    source = work / "x.c"
+    source = work / "split.c"
+    source.write_text(SOURCE + "int f(int x) { return inner(x) * 2; }\n")  # a name this short is in the entry itself
     for name, compiler, options, packer in (
-            ("split-5", "gcc", ["-gdwarf-5"], None), ("split-4", "gcc", ["-gdwarf-4"], None),
+            ("split-5", "gcc", ["-gdwarf-5"], None),
+            ("split-sections", "gcc", ["-gdwarf-5", "-ffunction-sections"], None),
+            ("split-4", "gcc", ["-gdwarf-4"], None),
             ("split-types", "gcc", ["-gdwarf-5", "-fdebug-types-section"], None),
+            ("split-strict", "gcc", ["-gdwarf-5", "-gstrict-dwarf", "-O1"], None),
             ("split-clang", "clang", ["-gdwarf-5", "-ffunction-sections"], None),
             ("split-clang-4", "clang", ["-gdwarf-4", "-ffunction-sections"], None),
-            ("split-dwp", "clang", ["-gdwarf-5"], "llvm-dwp"), ("split-dwp-4", "gcc", ["-gdwarf-4"], "dwp")):
+            ("split-dwp", "clang", ["-gdwarf-5"], "llvm-dwp"),
+            ("split-dwp-4", "gcc", ["-gdwarf-4"], "dwp")):
         folder = work / name
         folder.mkdir()
         run(compiler, "-O2", "-fPIC", "-gsplit-dwarf", *options, "-c", source, "-o", folder / "x.o")
@@ -184,14 +219,7 @@ def make_zstd(work, seeds, whole):
 
 
 def make_names(seeds):
-    for number, name in enumerate((
-            "_Dmain", "_D1w3midFiZv", "_D3std5range10primitives__T3putTSQBf5stdio4File17LockingTextWriterTaZQBqFNfKQBsaZv",
-            "_D1a1bFNaNbNcNdNeNiNjNlNmMJiKkLlNkHiaAyAaG3dXv", "_D1a__T1fVAyaa3_616263Vde8PN3Vdc8P1c8P1VAiA2i1i2VaN3Vbi1Z1fFZv",
-            "_D1a1AxMxFDNgFNaZiPFZvBi1aNhG4fPUiZvYvYv", "_D1a6__initZ", "_D1a1b6__ctorMFZC1a1b", "_D1a1b10__postblitMFZv",
-            "_D1a__T1gS_D1a1bFZvX3abcHTiZ1gFYv", "_D1a11__T1fTiTaZ1fFOxNgyEQbIQdZv", "_D1a1b4__S11fFZv", "_D1a1S6__vtblZ",
-            "_D1a__T1fVS1a1SS2i1a1_61VHiaA1i1i2VfNINFVeNANVfNPNZ1fFZv", "_D1a__T1fVmi3Vli4Vhi5Vui6Vwi7Vf8P2VfINFZ1fFzizkNnZv",
-            "__mm_MOD_mid", "__mm_MOD_mid.constprop.0", "base_GHCziBase_zpzp_info", "Main_zdwgo_info", "base_GHCziTuple_Z2T_info",
-            "a_B_Z3H_info", "w__inner__mid.0", "_ada_w", "ada__text_io__put_line__2", "a__Oadd", "pack__TKB", "p__b___elabb")):
+    for number, name in enumerate(NAMES.split()):
         (seeds / f"name{number}").write_text(name)
 
 
