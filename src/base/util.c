@@ -244,7 +244,7 @@ void touch_memory(void *p, size_t size)
 		advise(p, size, MADV_POPULATE_WRITE);
 }
 
-void touch_large_memory(void *p, size_t size)
+void touch_memory_large(void *p, size_t size)
 {
 	if (size >= TOUCHED_LARGE)
 		advise(p, size, MADV_HUGEPAGE);

@@ -102,7 +102,7 @@ void touch_memory(void *p, size_t size);
  * The same with large pages, if there is room for one. Not for a part of what realloc() will move:
  * the kernel moves no range whose parts have different properties, so that it would be copied.
  */
-void touch_large_memory(void *p, size_t size);
+void touch_memory_large(void *p, size_t size);
 
 /*
  * Cleanup attributes, for variables that are freed or closed wherever their block is left:

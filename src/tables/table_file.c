@@ -166,7 +166,7 @@ static bool read_rows(int fd, const struct table_file_header *header, UnwindTabl
 
 	if (table->rows.capacity < header->rows) {
 		vec_reserve(&table->rows, header->rows);
-		touch_large_memory(table->rows.items, header->rows * sizeof(struct unwind_row));
+		touch_memory_large(table->rows.items, header->rows * sizeof(struct unwind_row));
 	}
 	table->rows.count = 0;
 	while (table->rows.count < header->rows) {

@@ -76,7 +76,7 @@ static void put(const TableRegion *region, const UnwindTable *table, TableAnswer
 		answer->result = -EFBIG;
 		return;
 	}
-	touch_large_memory(region->base, rows + rules);
+	touch_memory_large(region->base, rows + rules);
 	if (rows)
 		memcpy(region->base, table->rows.items, rows);
 	if (rules)
@@ -213,7 +213,7 @@ static bool copy_table(const TableWorker *worker, uint64_t rows_max, UnwindTable
 	if (answer->rules > (region->size - rows) / sizeof(struct unwind_rule))
 		return false;
 	vec_reserve(&table->rows, answer->rows);
-	touch_large_memory(table->rows.items, rows);
+	touch_memory_large(table->rows.items, rows);
 	vec_append(&table->rows, (const struct unwind_row *)region->base, answer->rows);
 	vec_append(&table->rules, (const struct unwind_rule *)(region->base + rows), answer->rules);
 	table->counts = answer->counts;
