@@ -27,7 +27,7 @@ def record_verbosely(context, program, *arguments):
     """Returns the profile of a command, what it announced, and what wallprof printed."""
     path, output = context.path("announced"), context.path("p.json.gz")
     path.unlink(missing_ok=True)
-    done = context.wallprof("-v", *STACKS, "-o", output, "--", program, *arguments,
+    done = context.wallprof("-v", "-F", "999", *STACKS, "-o", output, "--", program, *arguments,
                             env={**os.environ, "WALLPROF_ANNOUNCE": str(path)})
     return Profile.load(output), Announcements(path), done.stderr
 

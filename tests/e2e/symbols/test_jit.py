@@ -93,7 +93,8 @@ def run_jit(context, checks, wrap=lambda command: command, **options):
 
     def record():
         for _ in range(3):  # or until no switch is hidden from it
-            context.wallprof("-q", "-o", "p.json.gz", "--json-summary", "p.report.json", "--", *wrap(command))
+            context.wallprof("-q", "-F", "999", "-o", "p.json.gz", "--json-summary", "p.report.json", "--",
+                             *wrap(command))
             truth = json.loads(context.path("truth.json").read_text())
             Path(f"/tmp/perf-{truth['jit_first']['pid']}.map").unlink(missing_ok=True)
             report = json.loads(context.path("p.report.json").read_text())
@@ -229,7 +230,7 @@ def run_node(context, option, wrap=lambda command: command):
     command = ["node", option, "-e", HOT, "--", "truth.json", str(ms)]
 
     def record():
-        context.wallprof("-q", "--keep-capture", "-o", "p.json.gz", "--", *wrap(command))
+        context.wallprof("-q", "-F", "999", "--keep-capture", "-o", "p.json.gz", "--", *wrap(command))
         truth = json.loads(context.path("truth.json").read_text())
         Path(f"/tmp/perf-{truth['pid']}.map").unlink(missing_ok=True)
         return Profile.load(context.path("p.json.gz")), truth

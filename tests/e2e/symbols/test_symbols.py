@@ -21,7 +21,8 @@ def record(context, *command, options=(), **settings):
     output = context.path("p.json.gz")
     environment = {**os.environ, "XDG_CACHE_HOME": str(context.path("cache")),
                    **settings.pop("env", {})}
-    done = context.wallprof("--keep-capture", *options, "-o", output, "--", *command,
+    # Each function has to be sampled, however slow interrupts are here.
+    done = context.wallprof("--keep-capture", "-F", "999", *options, "-o", output, "--", *command,
                             env=environment, **settings)
     return Profile.load(output), done.stderr
 

@@ -396,15 +396,27 @@ static unsigned compare_said(const struct variant *variant, const char *path,
 	return compared;
 }
 
+static bool has_packer(const struct variant *variant)
+{
+	return !*variant->pack ||
+	       has_program(strcmp(variant->pack, GNU_DWP) == 0 ? "dwp" : "llvm-dwp");
+}
+
 static unsigned compare(const struct variant *variant,
 			bool (*make)(const struct variant *variant, const char *folder))
 {
-	char *folder = make_folder();
-	_cleanup_free_ char *path = xasprintf("%s/prog", folder);
+	char *folder;
+	_cleanup_free_ char *path = NULL;
 	Addresses addresses;
 	unsigned compared;
 	Said said;
 
+	if (!has_packer(variant)) {
+		print_message("%s %s: skipped, no dwp\n", variant->cpp, variant->options);
+		return 0;
+	}
+	folder = make_folder();
+	path = xasprintf("%s/prog", folder);
 	if (!make(variant, folder))
 		fail_msg("could not compile: %s %s", variant->cpp, variant->options);
 	addresses = all_addresses(path);

@@ -4,6 +4,7 @@
  * same size and place in each, with frames of ROOM bytes and more. -DROWS=…: and with an unwind
  * table of so many rows more, two for each two bytes of code that is never run.
  */
+#include "../common/frame.h"
 #include <string.h>
 
 #define JOIN(a, b)  a##b
@@ -23,10 +24,10 @@ __asm__(".text\n"
 			       ".cfi_endproc\n");
 #endif
 
-__attribute__((noipa)) void WITHIN(void (*callback)(void));
+FRAME void WITHIN(void (*callback)(void));
 void ENTER(void (*callback)(void));
 
-__attribute__((noipa)) void WITHIN(void (*callback)(void))
+FRAME void WITHIN(void (*callback)(void))
 {
 	char room[ROOM];
 
