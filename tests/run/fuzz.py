@@ -43,7 +43,7 @@ PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_o
 AT_A_TIME = 2
 LEAST_PERCENT = 80
 LEAST_CAPTURES = {"capture": 2000, "export": 2000}  # each is run for longer until it has had so many, leaks counted
-MOST_S = 300  # on the clock, for a target that is to have more CPU time or more runs
+MOST_S = 600  # on the clock, for a target that is to have more CPU time or more runs
 LEAST_RUNS = 10  # in a second of CPU time: by the clock it may be given next to nothing
 NICE = 19  # tests that measure time get the CPU first
 PLANTED_S = 150  # of CPU time at most: it is found in seconds
@@ -122,10 +122,13 @@ class Fuzzer:
         begin, tries = time.monotonic(), 0
         while len(self.foreign) < CRASHES_MAX:
             left, left_of_clock = seconds - self.cpu_seconds, most_s - (time.monotonic() - begin)
-            if left_of_clock <= 0 or (tries and left < 1 and self.runs >= least):
+            enough = tries and left < seconds / 4
+            if left_of_clock <= 0 or (enough and self.runs >= least):
                 break
-            limits = [f"-max_total_time={max(1, round(min(left, left_of_clock)))}"]
-            if tries and left < 1:
+            # Each new start runs all seeds, so one is to last until the target has had its CPU time.
+            had = self.cpu_seconds / (time.monotonic() - begin) if tries else 1
+            limits = [f"-max_total_time={max(1, round(min(left / max(had, 0.02), left_of_clock)))}"]
+            if enough:
                 limits = [f"-runs={least - self.runs}", f"-max_total_time={round(left_of_clock) + 1}"]
             crash = self.run(*limits, f"-seed={self.seed + tries}", self.corpus, self.seeds)
             tries += 1

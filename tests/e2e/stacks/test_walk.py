@@ -177,7 +177,7 @@ def test_by_gdb(context):
     """200 stops and more."""
     total = Counter()
     for command, wanted in (([WORKLOADS / "unwind-calls", "recursion", "300"], 40),
-                            ([WORKLOADS / "unwind-registers", "20"], 20),
+                            ([WORKLOADS / "unwind-registers", "60"], 20),
                             ([WORKLOADS / "unwind-signal", "30", "20"], 40),
                             (distro_programs.python_threads(context), 60),
                             (distro_programs.openssl_speed(context), 50), (distro_programs.sqlite(context), 50)):

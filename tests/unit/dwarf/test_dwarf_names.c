@@ -326,9 +326,9 @@ static void check_counts(const Counts *counts, const char *compiler, const char 
 static size_t variants_step(void)
 {
 #ifdef __SANITIZE_ADDRESS__
-	return is_long_run() ? 1 : 6;
+	return is_long_run() ? 1 : 10;
 #else
-	return is_long_run() ? 1 : 2;
+	return is_long_run() ? 1 : 5;
 #endif
 }
 
