@@ -260,12 +260,19 @@ def check_all_ended(pids):
 
 def interrupt(context, start, number):
     """The pids of what an interrupted benchmark has started, and the exit status of the benchmark."""
+    # What runs in the background of a shell script ignores SIGINT, and so would the benchmark.
     process = context.start([sys.executable, "-c", f"{INTERRUPTED}{start}\n", measure.ROOT / "tools" / "bench"],
-                            stdout=subprocess.PIPE, text=True)
+                            stdout=subprocess.PIPE, text=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     pids = list(map(int, process.stdout.readline().split()))
-    check(len(pids) == 2 and all(measure.stat_fields(pid) for pid in pids), f"not running: {pids}")
-    process.send_signal(number)
-    return pids, process.wait(timeout=context.timeout_s)
+    try:
+        check(len(pids) == 2 and all(measure.stat_fields(pid) for pid in pids), f"not running: {pids}")
+        process.send_signal(number)
+        return pids, process.wait(timeout=context.timeout_s)
+    except BaseException:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        raise
 
 
 def test_interrupted(context):
