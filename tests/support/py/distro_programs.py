@@ -172,27 +172,28 @@ def hard(kind, program="hard"):
 # least: the percentage of whole stacks that must be; it holds today, and is raised when more are. chain: functions that
 # must be in each stack, in this order and one below the other, the first of them outermost but for where threads begin;
 # of a coroutine, whatever is above the first. None: the stacks have to begin where threads do.
-Hard = namedtuple("Hard", "command least chain what")
+# may_guess: nothing but frame pointers or the code itself says who called, so frames that are guessed count.
+Hard = namedtuple("Hard", "command least chain what may_guess", defaults=(False,))
 OWN = ("main", "outer", "middle")
 HARD = {
     "plain": Hard(hard("plain"), 99, (*OWN, "plain"), "compiled C"),
-    "scratch": Hard(hard("scratch"), 0, (*OWN, "hard_scratch", "hard_scratch_inner"),
+    "scratch": Hard(hard("scratch"), 99, (*OWN, "hard_scratch", "hard_scratch_inner"),
                     "a frame that call frame information finds by rax, below a call"),
-    "expression": Hard(hard("expression"), 0, (*OWN, "hard_expression"),
+    "expression": Hard(hard("expression"), 99, (*OWN, "hard_expression"),
                        "a frame found by an expression of two registers"),
     "no-cfi": Hard(hard("no-cfi"), 99, (*OWN, "hard_no_cfi"), "assembly without call frame information"),
-    "context": Hard(hard("context"), 0, ("in_coroutine", "plain"), "a coroutine of makecontext()"),
-    "zero": Hard(hard("zero"), 0, ("hard_zero_body", "plain"), "a coroutine whose caller is 0"),
-    "anonymous": Hard(hard("anonymous"), 0, (*OWN, "hard_moved"), "anonymous memory over a file's code"),
-    "raw-file": Hard(hard("raw-file"), 0, (*OWN, None), "code in a file that is not ELF"),
+    "context": Hard(hard("context"), 96, ("in_coroutine", "plain"), "a coroutine of makecontext()"),
+    "zero": Hard(hard("zero"), 96, ("hard_zero_body", "plain"), "a coroutine whose caller is 0"),
+    "anonymous": Hard(hard("anonymous"), 95, (*OWN, "hard_moved"), "anonymous memory over a file's code"),
+    "raw-file": Hard(hard("raw-file"), 95, (*OWN, None), "code in a file that is not ELF", may_guess=True),
     "frame-pointers": Hard(hard("plain", "hard-frame-pointers"), 99, (*OWN, "plain"),
                            "a program with frame pointers and without call frame information"),
-    "aes-gcm": Hard(speed("-evp", "aes-256-gcm"), 10, None, "OpenSSL's AES-GCM"),
-    "ecdsa-p384": Hard(speed("ecdsap384"), 25, None, "OpenSSL's Montgomery multiplication"),
-    "gnutls": Hard(gnutls, 90, None, "GnuTLS's ciphers"),
-    "gmp": Hard(multiply, 5, None, "libgmp"),
+    "aes-gcm": Hard(speed("-evp", "aes-256-gcm"), 99, None, "OpenSSL's AES-GCM"),
+    "ecdsa-p384": Hard(speed("ecdsap384"), 99, None, "OpenSSL's Montgomery multiplication"),
+    "gnutls": Hard(gnutls, 99, None, "GnuTLS's ciphers"),
+    "gmp": Hard(multiply, 95, None, "libgmp", may_guess=True),
     "x264": Hard(x264, 97, None, "x264, written in nasm"),
-    "ruby-fiber": Hard(script("ruby", "-e", RUBY, 1500), 45, None, "Ruby's fibers"),
+    "ruby-fiber": Hard(script("ruby", "-e", RUBY, 1500), 55, None, "Ruby's fibers"),
     "php": Hard(script("php", "-r", PHP, 60), 99, None, "PHP's interpreter"),
     "perl": Hard(script("perl", "-e", PERL, 100), 99, None, "Perl"),
 }

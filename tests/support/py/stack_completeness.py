@@ -81,7 +81,13 @@ def last_run_without_stacks(thread, stacks, events):
     return len(events)
 
 
-def measure(profile, makes_code=False, without_outermost=False):
+def user_frames(stacks, thread, sample, may_guess):
+    """may_guess: frames that were guessed count as others do."""
+    return [f for f in stacks.user(thread, sample)
+            if f.name != "[no stack]" and not (may_guess and f.pseudo and f.name.startswith("[guessed"))]
+
+
+def measure(profile, makes_code=False, without_outermost=False, may_guess=False):
     """Completeness of a profile; or, to see that it counts, if no stack had its outermost frame.
 
     makes_code: the program does; in any other, a frame in no file is a fault like others.
@@ -93,7 +99,7 @@ def measure(profile, makes_code=False, without_outermost=False):
         seen = any(not f.pseudo for i, _, _ in events for f in stacks.user(thread, i))
         dead_from = last_run_without_stacks(thread, stacks, events)
         for number, (sample, event, _) in enumerate(events):
-            user = stacks.user(thread, sample)
+            user = stacks.user(thread, sample) if not may_guess else user_frames(stacks, thread, sample, True)
             while without_outermost and user and is_root(user[0]):
                 user = user[1:]
             kernel = [f for f in stacks.of(thread, sample) if f.category == "Kernel"]
@@ -133,13 +139,13 @@ def _is_below(names, chain):
                for i in range(len(names)))
 
 
-def measure_chain(profile, chain):
+def measure_chain(profile, chain, may_guess):
     """The same for ticks of a program that is always in one chain of calls, whose outermost function is its root or, of
     a coroutine, where that begins. What it does before and after counts only if it is not whole."""
     stacks, is_root, result = Stacks(profile), Roots(profile), Completeness()
     for thread in profile.threads:
         for sample, event, _ in events_of(thread):
-            user = [f for f in stacks.user(thread, sample) if f.name != "[no stack]"]
+            user = user_frames(stacks, thread, sample, may_guess)
             names, whole = [f.name for f in user], not any(f.pseudo for f in user)
             if event != "tick" or not user or is_before_exec(user):
                 continue
@@ -155,5 +161,6 @@ def measure_chain(profile, chain):
 def measure_hard(profile, kind, altered=False):
     """Completeness of a profile of one of HARD. altered: of what another program would do."""
     if kind.chain is None:
-        return measure(profile, without_outermost=altered)
-    return measure_chain(profile, (*kind.chain[:-1], "other", kind.chain[-1]) if altered else kind.chain)
+        return measure(profile, without_outermost=altered, may_guess=kind.may_guess)
+    chain = (*kind.chain[:-1], "other", kind.chain[-1]) if altered else kind.chain
+    return measure_chain(profile, chain, kind.may_guess)
