@@ -303,7 +303,7 @@ struct cpu_account {
  */
 struct stack_anchor {
 	u64 owner;
-	u64 frame[6]; /* the beginning of a struct walk, up to its registers */
+	u64 frame[7]; /* the beginning of a struct walk, up to its registers */
 };
 
 #define STACK_ANCHORS			 256

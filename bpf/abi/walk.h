@@ -47,7 +47,7 @@ static __always_inline void walk_load_signal(struct walk *walk, const u64 *saved
 	walk->regs[7] = saved[15];
 	walk->regs[DWARF_RETURN] = saved[16];
 	walk->pc = saved[16];
-	walk->sp = saved[15];
+	walk->sp = walk->low = saved[15];
 	walk->bp = saved[10];
 	walk->bx = saved[11];
 	walk->exact = walk->inner = true;
@@ -150,8 +150,9 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 	 * The stack grows downwards. But a CFA that is read from memory may lie on another stack,
 	 * and if the return address has been popped into a register (vfork), the CFA equals sp.
 	 */
-	if (rule->cfa != CFA_DEREF && walk_stays_on_stack(rule) &&
-	    (cfa < walk->sp || (cfa == walk->sp && rule->ra < RA_REG)))
+	if (rule->cfa == CFA_DEREF || !walk_stays_on_stack(rule))
+		walk->low = cfa;
+	else if (cfa < walk->sp || (cfa == walk->sp && rule->ra < RA_REG))
 		return STACK_BAD_CFA;
 	*ret_cfa = cfa;
 	return WALK_CONTINUE;

@@ -39,6 +39,7 @@ enum walk_used {
 /* A frame whose caller is to be found. */
 struct walk {
 	u64 pc, sp, bp, bx;
+	u64 low;    /* sp where the walk came to this stack: what lies above is one stack */
 	bool exact; /* pc is an exact program counter, not a return address */
 	bool inner; /* regs are this frame's: it is the leaf, or a signal interrupted it */
 	u16 known;  /* the registers that regs has the values of, one bit each */

@@ -29,7 +29,7 @@ static __always_inline void load_registers(struct walk *walk, struct pt_regs *re
 	walk->regs[4] = regs->si;
 	walk->regs[5] = regs->di;
 	walk->regs[6] = walk->bp = regs->bp;
-	walk->regs[7] = walk->sp = regs->sp;
+	walk->regs[7] = walk->sp = walk->low = regs->sp;
 	walk->regs[8] = regs->r8;
 	walk->regs[9] = regs->r9;
 	walk->regs[10] = regs->r10;

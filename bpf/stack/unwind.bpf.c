@@ -544,6 +544,8 @@ static long walk_part(u32 part, struct stack_slot **context)
 
 	if (part == slot->last_part && unwind_deepen(slot))
 		return 1;
+	if (part >= SURE_PARTS && !unwind_advances(slot, part))
+		return 1;
 	if (part >= SURE_PARTS - WALK_MARKS)
 		unwind_mark(slot, part);
 	for (u32 i = 0; i < WALK_PART; i++) {

@@ -9,10 +9,12 @@
  *
  * In that time only the innermost frames are walked, and then the outermost ones, from a frame that
  * the thread's last deep walk went through (its anchor). That frame is on the stack still if its
- * return address is: the stack grows downwards, and a call from one of its callers would have
- * written another one there. (An exception is a callee that has called from elsewhere, over memory
- * that it has not written yet.) From there on the walk reads the stack as it is. How many frames
- * lie in between is not known; STACK_JOINED says so.
+ * return address is, and if the walk is on that stack, between the frame and where that last walk
+ * came to it: the stack of a suspended coroutine keeps its return addresses, too. The stack grows
+ * downwards, and a call from one of the frame's callers would have written another address there.
+ * (An exception is a callee that has called from elsewhere, over memory that it has not written
+ * yet.) From there on the walk reads the stack as it is. How many frames lie in between is not
+ * known; STACK_JOINED says so.
  */
 #include "unwind_deep.bpf.h"
 
@@ -65,10 +67,18 @@ __noinline int unwind_deepen(struct stack_slot *slot)
 	if (frame->sp <= slot->walk.sp)
 		return 0;
 	bpf_probe_read_user(&word, sizeof(word), (void *)(frame->sp - sizeof(word)));
-	if (word != frame->pc)
+	if (word != frame->pc || slot->walk.sp < frame->low)
 		return 1;
+	/*
+	 * This walk began on the same stack, so that a recursion can grow from sample to sample. It
+	 * is stored only if the anchor is still the same.
+	 */
+	if (slot->walk.low < frame->low)
+		__sync_val_compare_and_swap(&((struct walk *)anchor->frame)->low, frame->low,
+					    slot->walk.low);
 	__builtin_memcpy(&slot->walk, copy->frame, sizeof(copy->frame));
 	slot->walk.bp_from_leaf = slot->walk.bx_from_leaf = false;
+	slot->walk.known = 0; /* slot->walk.regs are of this walk */
 	slot->stack.h.flags |= STACK_JOINED;
 	return 0;
 }
@@ -79,13 +89,20 @@ static __always_inline void keep_anchor(struct stack_slot *slot)
 	struct stack_anchor *anchor = anchor_of(task);
 	u32 part = (slot->depth - 1) / WALK_PART - ANCHOR_PARTS;
 	const struct stack_anchor *mark = &slot->marks[part & (WALK_MARKS - 1)];
-	u64 last = *(volatile u64 *)&anchor->owner;
+	u64 last = *(volatile u64 *)&anchor->owner, low;
 
 	/* Another CPU may write it for another thread. */
 	if (((const struct walk *)mark->frame)->inner || last == ANCHOR_BUSY ||
 	    __sync_val_compare_and_swap(&anchor->owner, last, ANCHOR_BUSY) != last)
 		return;
+	/* Two walks that overlap were on one stack, which then is known as far as the longer one.
+	 */
+	low = ((const struct walk *)mark->frame)->low;
+	if (last == anchor_owner(task) && ((const struct walk *)anchor->frame)->sp > low &&
+	    ((const struct walk *)anchor->frame)->low < low)
+		low = ((const struct walk *)anchor->frame)->low;
 	__builtin_memcpy(anchor->frame, mark->frame, sizeof(anchor->frame));
+	((struct walk *)anchor->frame)->low = low;
 	barrier();
 	*(volatile u64 *)&anchor->owner = anchor_owner(task);
 }
@@ -109,6 +126,7 @@ __noinline int unwind_deep_end(struct stack_slot *slot)
 		/* The outermost frames must all be walked from the anchor. */
 		if (slot->depth < SURE_PARTS * WALK_PART + ROOT_FRAMES) {
 			slot->stack.count = LEAF_FRAMES;
+			slot->left_out = 0;
 			slot->stack.h.flags &= ~(STACK_DEEP | STACK_JOINED);
 			slot->stack.result = STACK_TRUNCATED;
 		}

@@ -15,6 +15,15 @@
 /* So many parts of a walk are always made. */
 #define SURE_PARTS 24
 
+/* Whether the walk has got farther on its stack in the last part: a hostile one can go in circles.
+ */
+static __always_inline bool unwind_advances(const struct stack_slot *slot, u32 part)
+{
+	const struct stack_anchor *mark = &slot->marks[(part - 1) & (WALK_MARKS - 1)];
+
+	return slot->walk.sp > ((const struct walk *)mark->frame)->sp;
+}
+
 /* Notes where a part of the walk begins. */
 static __always_inline void unwind_mark(struct stack_slot *slot, u32 part)
 {

@@ -93,9 +93,17 @@ int walk_user_deep(const WalkInput *input, uint64_t *ret_frames, size_t *ret_cou
 {
 	Walker walker = walker_of(input);
 	int result = WALK_CONTINUE;
+	uint64_t sp = 0; /* some frames before */
 	uint32_t depth = 0;
 
 	while (result == WALK_CONTINUE && depth < WALK_FRAMES_MAX) {
+		/* A hostile stack can go in circles. */
+		if (depth > 0 && depth % MAX_FRAMES == 0) {
+			if (walker.walk.sp <= sp)
+				break;
+			sp = walker.walk.sp;
+		}
+
 		ret_frames[stack_frame_index(depth)] = frame_of(&walker.walk, depth == 0);
 		depth++;
 		result = walk_step(&walker);

@@ -60,10 +60,23 @@ def check_stack(names, depth, outer=("run",)):
     return kind, left_out
 
 
+# A recursion can grow farther between two samples than what is walked: then it is not known to be on the same stack.
+CUT_SHARE = 0.2  # of a run of 0.6 s, which begins with the recursion
+
+
+def without_cut(found, depth):
+    """The stacks but for a few that are cut, as only deep ones may be."""
+    whole = Counter({key: count for key, count in found.items()
+                     if depth <= SURE - 20 or key[1][0] != "[truncated: too deep]"})
+    cut = sum(found.values()) - sum(whole.values())
+    check(cut <= CUT_SHARE * sum(found.values()), f"{cut} of {sum(found.values())} are cut")
+    return whole
+
+
 def check_depth(found, depth, least=20, events=("tick", "switch"), outer=("run",)):
     """Returns Counter of what was left out."""
     sums, of_event = Counter(), Counter()
-    for (event, names), count in found.items():
+    for (event, names), count in without_cut(found, depth).items():
         sums[check_stack(names, depth, outer)] += count
         of_event[event] += count
     check(all(of_event[event] >= least for event in events), f"only {dict(of_event)} stacks")
@@ -141,7 +154,7 @@ def test_depth_that_changes(context):
 
 def check_callers(found, depth):
     callers = Counter()
-    for (_, names), count in found.items():
+    for (_, names), count in without_cut(found, depth).items():
         check_stack(names, depth, ("from_one", "from_two"))
         callers[names[next(i for i, n in enumerate(names) if n in DOWN) - 1]] += count
     one, two = callers["from_one"], callers["from_two"]
@@ -183,7 +196,7 @@ def test_folded(context, depth):
         context.wallprof("export", "-q", *options, "-o", output, capture)
         stacks = deep_stacks(Profile.load(output))
         if not options:
-            for _, names in stacks:
+            for _, names in without_cut(stacks, depth):
                 check_folded(names, depth)
                 expect_failure(check_folded, names[:-1] if names[-1] == "innermost" else
                                tuple(n for n in names if n != "run"), depth)
