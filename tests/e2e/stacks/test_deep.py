@@ -172,6 +172,30 @@ def test_other_callers(context, depth):
     expect_failure(check_callers, renamed, depth)
 
 
+def check_fibers(found):
+    """Each is below its own function, or cut."""
+    callers = Counter()
+    for (event, names), count in found.items():
+        naps = {"nap", "nap_below"} & set(names)
+        if event != "switch" or not naps:
+            continue
+        roots = {"from_one", "from_two"} & set(names)
+        check(roots <= {"from_one" if naps == {"nap"} else "from_two"}, f"{naps} below {roots}: {names}")
+        callers[tuple(naps), tuple(roots)] += count
+    whole = {naps for (naps, roots) in callers if roots}
+    check(len(whole) == 2, f"of each coroutine a stack has to be whole: {callers}")
+    return callers
+
+
+def test_coroutines(context):
+    """Two deep stacks of one thread: the ends of one are not taken for those of the other."""
+    found = deep_stacks(record(context, "fibers", context.random.randint(1000, 4000), 3 * MS)[0])
+    print(f"# coroutines: {dict(check_fibers(found))}", flush=True)
+    renamed = Counter({(event, tuple("nap" if n == "nap_below" else n for n in names)): count
+                       for (event, names), count in found.items()})
+    expect_failure(check_fibers, renamed)
+
+
 def functions_of(report):
     return {f["name"]: (f["self_ns"], f["total_ns"]) for f in report["functions_by_cpu"]} if isinstance(
         report.get("functions_by_cpu"), list) else report

@@ -9,6 +9,8 @@
  *   wake    wakes another thread, which waits on a short stack, repeatedly
  *   vary    sleeps, and in between returns from some calls and calls again: the depth changes
  *   root    like wait, but each time from one of two functions of main, by turns
+ *   fibers  two coroutines of one thread go so deep and then sleep by turns: from_one() on the
+ *           higher stack in nap(), from_two() on the lower one in nap_below()
  *
  * With a "+" behind KIND the functions are several that call each other, in an order that SEED
  * decides. A line is written to standard output: {"depth":…,"calls":{"down":…,"down_a":…,…}} with
@@ -22,7 +24,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static const char *kind;
@@ -31,6 +35,8 @@ static uint64_t state;
 static int mutual, file = -1;
 static volatile int sink, over;
 static sem_t request, answer;
+static ucontext_t fibers[2], thread_itself;
+static int fiber;
 
 static void must(int good, const char *what)
 {
@@ -57,6 +63,28 @@ static uint64_t now(void)
 FRAME static int nap(void)
 {
 	usleep(1000);
+	return 1;
+}
+
+FRAME static int nap_below(void)
+{
+	usleep(1000);
+	return 2;
+}
+
+FRAME static int nap_and_yield(uint64_t end)
+{
+	int mine = fiber;
+
+	if (mine == 0)
+		nap();
+	else
+		nap_below();
+	fiber = !mine;
+	if (now() < end)
+		swapcontext(&fibers[mine], &fibers[fiber]);
+	else
+		setcontext(&thread_itself);
 	return 1;
 }
 
@@ -94,6 +122,8 @@ FRAME static int innermost(uint64_t end)
 			flush();
 		else if (!strncmp(kind, "wake", 4))
 			wake_other();
+		else if (!strncmp(kind, "fibers", 6))
+			nap_and_yield(end);
 		else
 			nap();
 		if (!strncmp(kind, "vary", 4) || !strncmp(kind, "root", 4))
@@ -147,6 +177,35 @@ FRAME static int from_two(unsigned long depth, uint64_t end)
 	return down(depth, end) + 2;
 }
 
+static unsigned long fiber_depth;
+static uint64_t fiber_end;
+
+static void begin_fiber(void)
+{
+	if (fiber == 0)
+		from_one(fiber_depth, fiber_end);
+	else
+		from_two(fiber_depth, fiber_end);
+}
+
+static void run_fibers(unsigned long depth, uint64_t end)
+{
+	const size_t size = 16 << 20;
+	char *stacks =
+		mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(stacks != MAP_FAILED, "mmap");
+	fiber_depth = depth;
+	fiber_end = end;
+	for (int i = 0; i < 2; i++) {
+		must(!getcontext(&fibers[i]), "getcontext");
+		fibers[i].uc_stack.ss_sp = stacks + (i == 0 ? size : 0);
+		fibers[i].uc_stack.ss_size = size;
+		makecontext(&fibers[i], begin_fiber, 0);
+	}
+	must(!swapcontext(&thread_itself, &fibers[0]), "swapcontext");
+}
+
 static void *answers(void *unused)
 {
 	while (!over) {
@@ -162,6 +221,10 @@ FRAME static void *run(void *argument)
 	unsigned long depth = *(unsigned long *)argument;
 	uint64_t end = now() + milliseconds * 1000000;
 
+	if (!strncmp(kind, "fibers", 6)) {
+		run_fibers(depth, end);
+		return NULL;
+	}
 	do {
 		if (!strncmp(kind, "root", 4))
 			(turns++ & 1 ? from_two : from_one)(depth, end);
