@@ -194,6 +194,8 @@ int elf_identify(int fd, ElfIdentity *ret_identity)
 	_cleanup_elf_ Elf *elf = NULL;
 	int r = elf_file_open(fd, &elf);
 
+	/* A file for another processor is an ELF file, too, and so is one that is damaged. */
+	ret_identity->not_elf = r == -ENOEXEC && elf && elf_kind(elf) != ELF_K_ELF;
 	return r < 0 ? r : elf_file_identify(elf, ret_identity);
 }
 

@@ -22,6 +22,7 @@ typedef struct ElfIdentity {
 	uint8_t build_id[20];
 	uint8_t build_id_len; /* 0 = none (longer ones are cut to 20 bytes) */
 	bool is_32;	      /* of a 32-bit program */
+	bool not_elf;	      /* elf_identify() has failed because the file has another format */
 	uint64_t base_svma;   /* lowest PT_LOAD p_vaddr, page-aligned down */
 	VEC(ElfSegment) loads;
 } ElfIdentity;

@@ -27,7 +27,8 @@ struct answer {
 	uint8_t build_id[20];
 	uint8_t build_id_len;
 	uint8_t is_32;
-	uint8_t reserved[2];
+	uint8_t not_elf;
+	uint8_t reserved;
 };
 
 struct ElfIdentifier {
@@ -45,6 +46,7 @@ static int answer_one(int socket, int fd, ElfIdentify identify)
 	struct answer answer = {.result = identify(fd, &identity)};
 	int r;
 
+	answer.not_elf = identity.not_elf;
 	if (answer.result == 0) {
 		answer.base_svma = identity.base_svma;
 		answer.load_count = identity.loads.count;
@@ -167,6 +169,7 @@ static int receive_answer(const ElfIdentifier *identifier, ElfIdentity *ret_iden
 		*ret_identity = identity;
 	else
 		elf_identity_free(&identity);
+	ret_identity->not_elf = answer.not_elf != 0;
 	return r < 0 ? r : answer.result;
 }
 

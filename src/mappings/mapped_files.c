@@ -8,7 +8,6 @@
 #include "safe_open.h"
 #include "sources.h"
 #include "vdso.h"
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -122,15 +121,6 @@ typedef struct Candidate {
 	bool not_elf;
 } Candidate;
 
-/* A file for another processor is an ELF file, too, and so is one that is damaged. */
-static bool has_elf_magic(int fd)
-{
-	char magic[SELFMAG];
-
-	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-	       !memcmp(magic, ELFMAG, sizeof(magic));
-}
-
 /* A MappedFits. */
 static int is_mapped(void *user, enum mapped_method way, int fd, const struct stat *st)
 {
@@ -141,7 +131,7 @@ static int is_mapped(void *user, enum mapped_method way, int fd, const struct st
 	error = elf_identifier_identify(candidate->files->identifier, fd, &candidate->identity);
 	if (!error && !is_same_file(st, candidate->mapping, &candidate->identity))
 		error = -ESTALE;
-	if (error == -ENOEXEC && st->st_ino == candidate->mapping->inode && !has_elf_magic(fd))
+	if (candidate->identity.not_elf && st->st_ino == candidate->mapping->inode)
 		candidate->not_elf = true;
 	if (error) {
 		elf_identity_free(&candidate->identity);
@@ -442,6 +432,13 @@ static void note_rights(MappedFiles *files, HeldFile *held, uint32_t ns_tgid)
 /* 32-bit processes have another vDSO, which the kernel gives the same name. */
 #define VDSO_32_BELOW (1ULL << 32)
 
+/* Returns whether the kernel made that code: nearly each process has some. */
+static bool is_kernels(const char *path)
+{
+	return !strcmp(path, "[vsyscall]") || !strcmp(path, "[vdso32]") ||
+	       !strcmp(path, "[uprobes]");
+}
+
 static int add_mapping(MappedFiles *files, const MappingSeen *mapping)
 {
 	struct rec_mapping record = {
@@ -464,11 +461,12 @@ static int add_mapping(MappedFiles *files, const MappingSeen *mapping)
 			&files->jit, mapping->ns_tgid,
 			mapped_roots_fd(&files->roots,
 					mapped_roots_hold(&files->roots, mapping->ns_tgid)));
-		moved_suspects_note(&files->moved, mapping->ns_tgid,
-				    &(MovedSuspect){.start = mapping->start,
-						    .end = mapping->end,
-						    .ns = mapping->ns,
-						    .initial = mapping->initial});
+		if (!is_kernels(mapping->path))
+			moved_suspects_note(&files->moved, mapping->ns_tgid,
+					    &(MovedSuspect){.start = mapping->start,
+							    .end = mapping->end,
+							    .ns = mapping->ns,
+							    .initial = mapping->initial});
 	}
 	if (elf_mapping_bias(&held->identity, mapping->start, mapping->end - mapping->start,
 			     mapping->pgoff, &record.bias))
@@ -498,39 +496,39 @@ int mapped_files_add_path(MappedFiles *files, const char *path, uint32_t *ret_id
 		files, &(MappingSeen){.ns = now_ns(), .path = real, .inode = st.st_ino}, ret_id);
 }
 
+typedef struct ProcessReader {
+	MappedFiles *files;
+	pid_t ns_tgid;
+	uint64_t ns;
+	size_t *count;
+} ProcessReader;
+
+static int read_mapping(void *user, const ProcMapping *mapping)
+{
+	const ProcessReader *reader = user;
+
+	if (!mapping->exec)
+		return 0;
+	++*reader->count;
+	return mapped_files_add_mapping(reader->files,
+					&(MappingSeen){
+						.ns = reader->ns ? reader->ns : now_ns(),
+						.ns_tgid = reader->ns_tgid,
+						.start = mapping->start,
+						.end = mapping->end,
+						.pgoff = mapping->pgoff,
+						.path = mapping->path,
+						.inode = mapping->inode,
+						.initial = reader->ns == 0,
+					});
+}
+
 int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
 {
-	_cleanup_fclose_ FILE *maps = NULL;
-	_cleanup_free_ char *line = NULL;
-	char maps_path[64];
-	size_t capacity = 0;
+	ProcessReader reader = {files, ns_tgid, ns, ret_count};
 
 	*ret_count = 0;
-	snprintf(maps_path, sizeof(maps_path), "/proc/%d/maps", proc_living_thread(ns_tgid));
-	maps = fopen(maps_path, "re");
-	if (!maps)
-		return -errno;
-	while (getline(&line, &capacity, maps) > 0) {
-		ProcMapping mapping;
-		int error;
-
-		if (!proc_maps_parse(line, &mapping) || !mapping.exec)
-			continue;
-		++*ret_count;
-		error = mapped_files_add_mapping(files, &(MappingSeen){
-								.ns = ns ? ns : now_ns(),
-								.ns_tgid = ns_tgid,
-								.start = mapping.start,
-								.end = mapping.end,
-								.pgoff = mapping.pgoff,
-								.path = mapping.path,
-								.inode = mapping.inode,
-								.initial = ns == 0,
-							});
-		if (error)
-			return error;
-	}
-	return 0;
+	return proc_maps_each(proc_living_thread(ns_tgid), read_mapping, &reader);
 }
 
 static const HeldFile *held_file(const MappedFiles *files, uint32_t id)

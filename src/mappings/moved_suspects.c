@@ -9,7 +9,7 @@
 void moved_process_free(MovedProcess *process)
 {
 	vec_free(&process->suspects);
-	vec_free(&process->claimed);
+	vec_free(&process->compared);
 	free(process);
 }
 

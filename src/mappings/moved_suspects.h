@@ -23,18 +23,29 @@ typedef struct MovedProgress {
 	uint64_t same; /* bytes */
 } MovedProgress;
 
+/*
+ * A text whose comparison has ended. What differs is compared again in the next look, and what is
+ * the same is not.
+ */
+typedef struct MovedText {
+	uint64_t start;
+	uint32_t file;
+	bool same;
+} MovedText;
+
 typedef struct MovedProcess {
 	uint32_t ns_tgid;
 	VEC(MovedSuspect) suspects;
 	uint64_t next_ns, pause_ns;
 	MovedProgress progress;
-	VEC(uint64_t) claimed; /* AVMA of texts that were found while this look goes on */
+	VEC(MovedText) compared; /* while this look goes on, or in earlier ones */
 } MovedProcess;
 
 /* All zeros is an empty one. */
 typedef struct MovedSuspects {
 	VEC(MovedProcess *) processes;
 	uint64_t next_ns; /* when the next one is due */
+	size_t turn;	  /* the process with which the next check begins */
 } MovedSuspects;
 
 void moved_suspects_free(MovedSuspects *moved);

@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#define PAGE	      4096ULL
-#define BLOCK	      (256u << 10) /* it is compared in such parts */
+#define PAGE 4096ULL
+/* Between two readings of the clock: the rings fill meanwhile. */
+#define BLOCK	      (256u << 10)
 #define LAST_PAUSE_NS NSEC_PER_SEC
 /* The pauses double, so this is a second after the memory was mapped. */
 #define LOOKS_MAX 10
@@ -22,8 +25,11 @@
 typedef struct Region {
 	uint64_t start, end, pgoff, inode;
 	bool exec;
-	char *path; /* NULL: not a file's */
+	char *path;		/* NULL: not a file's */
+	uint32_t before, after; /* the next regions of files, or NO_REGION */
 } Region;
+
+#define NO_REGION UINT32_MAX
 
 typedef VEC(Region) Regions;
 
@@ -34,34 +40,44 @@ static void free_regions(Regions *regions)
 	vec_free(regions);
 }
 
+static void find_neighbours(Regions *regions)
+{
+	uint32_t last = NO_REGION;
+
+	for (size_t i = 0; i < regions->count; i++) {
+		regions->items[i].before = last;
+		last = regions->items[i].path ? i : last;
+	}
+	last = NO_REGION;
+	for (size_t i = regions->count; i-- > 0;) {
+		regions->items[i].after = last;
+		last = regions->items[i].path ? i : last;
+	}
+}
+
+static int add_region(void *user, const ProcMapping *mapping)
+{
+	Regions *regions = user;
+
+	*vec_push(regions) = (Region){
+		.start = mapping->start,
+		.end = mapping->end,
+		.pgoff = mapping->pgoff,
+		.inode = mapping->inode,
+		.exec = mapping->exec,
+		.path = mapping->inode && !mapped_files_is_anonymous(mapping->path)
+				? xstrdup(mapping->path)
+				: NULL,
+	};
+	return 0;
+}
+
 static int read_regions(uint32_t ns_tgid, Regions *regions)
 {
-	_cleanup_fclose_ FILE *maps = NULL;
-	_cleanup_free_ char *line = NULL;
-	char path[64];
-	size_t capacity = 0;
+	int error = proc_maps_each(proc_living_thread(ns_tgid), add_region, regions);
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", proc_living_thread(ns_tgid));
-	maps = fopen(path, "re");
-	if (!maps)
-		return -errno;
-	while (getline(&line, &capacity, maps) > 0) {
-		ProcMapping mapping;
-
-		if (!proc_maps_parse(line, &mapping))
-			continue;
-		*vec_push(regions) = (Region){
-			.start = mapping.start,
-			.end = mapping.end,
-			.pgoff = mapping.pgoff,
-			.inode = mapping.inode,
-			.exec = mapping.exec,
-			.path = mapping.inode && !mapped_files_is_anonymous(mapping.path)
-					? xstrdup(mapping.path)
-					: NULL,
-		};
-	}
-	return regions->count ? 0 : -ESRCH;
+	find_neighbours(regions);
+	return error ? error : regions->count ? 0 : -ESRCH;
 }
 
 /* ---- comparing ---------------------------------------------------------------------------- */
@@ -84,19 +100,27 @@ static bool read_memory(pid_t pid, uint64_t address, void *to, size_t size)
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
+/* Returns whether its files are in memory, or are those of another file system. */
+static bool reads_at_once(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC ||
+		fs.f_type == HUGETLBFS_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC);
+}
+
 /*
- * Reads what is in memory, so that the recorder waits for no disk. Returns -EAGAIN if nothing is
- * yet, and 0 at the end of the file.
+ * Reads what is in memory: the recorder must not wait for a disk, and even less for a server of
+ * files that does not answer. Returns -EAGAIN if nothing is yet, and 0 at the end of the file.
  */
 static ssize_t read_cached(int fd, void *to, size_t size, uint64_t offset)
 {
 	struct iovec part = {.iov_base = to, .iov_len = size};
 	ssize_t got = preadv2(fd, &part, 1, offset, RWF_NOWAIT);
 
-	if (got < 0 && errno == EOPNOTSUPP) /* the file system always has it in memory, or waits */
+	if (got < 0 && errno == EOPNOTSUPP && reads_at_once(fd))
 		got = pread(fd, to, size, offset);
-	if (got < 0 && errno == EAGAIN)
-		posix_fadvise(fd, offset, size, POSIX_FADV_WILLNEED);
 	return got < 0 ? -errno : got;
 }
 
@@ -117,14 +141,17 @@ static enum comparison compare_text(MovedProcess *process, const Text *text, int
 	*progress = (MovedProgress){};
 	while (same < text->end - text->start) {
 		size_t size = MIN(text->end - text->start - same, (uint64_t)BLOCK);
-		ssize_t got = now_ns() >= deadline_ns
-				      ? -EAGAIN
-				      : read_cached(fd, bytes, size, text->offset + same);
+		ssize_t got;
 
-		if (got == -EAGAIN) {
+		if (now_ns() >= deadline_ns) {
 			*progress = (MovedProgress){text->start, text->file, same};
 			return TEXT_LATER;
 		}
+		got = read_cached(fd, bytes, size, text->offset + same);
+		/* The next look, of which there are not many, will find it in memory. */
+		if (got == -EAGAIN)
+			posix_fadvise(fd, text->offset + same, text->end - text->start - same,
+				      POSIX_FADV_WILLNEED);
 		if (got <= 0 || !read_memory(pid, text->start + same, memory, got) ||
 		    memcmp(memory, bytes, got) != 0)
 			return TEXT_DIFFERENT;
@@ -195,7 +222,6 @@ static int claim(Look *look, const Text *text)
 {
 	int error = 0;
 
-	*vec_push(&look->process->claimed) = text->start;
 	log_verbose("process %u has the text of a file at 0x%" PRIx64 "-0x%" PRIx64,
 		    look->process->ns_tgid, text->start, text->end);
 	for (size_t i = 0; i < look->process->suspects.count && !error; i++) {
@@ -217,12 +243,18 @@ static void wait_for(Look *look, const Text *text)
 	}
 }
 
-static bool is_claimed(const MovedProcess *process, const Text *text)
+static bool is_compared(const MovedProcess *process, const Text *text)
 {
-	for (size_t i = 0; i < process->claimed.count; i++)
-		if (process->claimed.items[i] == text->start)
+	for (size_t i = 0; i < process->compared.count; i++)
+		if (process->compared.items[i].start == text->start &&
+		    process->compared.items[i].file == text->file)
 			return true;
 	return false;
+}
+
+static void note_compared(MovedProcess *process, const Text *text, bool same)
+{
+	*vec_push(&process->compared) = (MovedText){text->start, text->file, same};
 }
 
 /* Compares the region with the text of the file that is mapped beside it. */
@@ -252,13 +284,15 @@ static int look_at_file(Look *look, const Region *beside)
 		Text text = {.file = id};
 
 		if (!overlap(&view.identity->loads.items[i], bias, look->region, &text) ||
-		    is_claimed(look->process, &text))
+		    is_compared(look->process, &text))
 			continue;
 		switch (compare_text(look->process, &text, view.fd, look->deadline_ns)) {
 		case TEXT_SAME:
+			note_compared(look->process, &text, true);
 			error = claim(look, &text);
 			break;
 		case TEXT_DIFFERENT:
+			note_compared(look->process, &text, false);
 			wait_for(look, &text);
 			break;
 		case TEXT_LATER:
@@ -269,21 +303,18 @@ static int look_at_file(Look *look, const Region *beside)
 	return error;
 }
 
-/* Returns the next region with a file in this direction, or NULL. */
-static const Region *beside(const Regions *regions, size_t index, int step)
+static const Region *region_at(const Regions *regions, uint32_t index)
 {
-	for (size_t i = index + step; i < regions->count; i += step)
-		if (regions->items[i].path)
-			return &regions->items[i];
-	return NULL;
+	return index == NO_REGION ? NULL : &regions->items[index];
 }
 
-static int look_at_region(Look *look, const Regions *regions, size_t index)
+static int look_at_region(Look *look, const Regions *regions, const Region *region)
 {
-	const Region *before = beside(regions, index, -1), *after = beside(regions, index, 1);
+	const Region *before = region_at(regions, region->before);
+	const Region *after = region_at(regions, region->after);
 	int error = 0;
 
-	look->region = &regions->items[index];
+	look->region = region;
 	if (before)
 		error = look_at_file(look, before);
 	if (after && !error && !look->later &&
@@ -314,7 +345,10 @@ static void drop_suspects(MovedProcess *process)
 		process->suspects.items[kept++] = suspect;
 	}
 	process->suspects.count = kept;
-	process->claimed.count = 0;
+	for (size_t i = kept = 0; i < process->compared.count; i++)
+		if (process->compared.items[i].same && process->suspects.count)
+			process->compared.items[kept++] = process->compared.items[i];
+	process->compared.count = kept;
 }
 
 /*
@@ -340,7 +374,7 @@ static int check_process(MappedFiles *files, MovedProcess *process, uint64_t dea
 	}
 	for (size_t i = 0; i < regions.count && !error && !look.later; i++)
 		if (is_suspect(process, &regions.items[i]))
-			error = look_at_region(&look, &regions, i);
+			error = look_at_region(&look, &regions, &regions.items[i]);
 	if (look.later || error)
 		return error;
 	drop_suspects(process);
@@ -358,11 +392,20 @@ int moved_text_check(MappedFiles *files, uint64_t max_ns)
 	if (now < moved->next_ns)
 		return 0;
 	moved->next_ns = UINT64_MAX;
+	/* Those that are not looked at in this time come first in the next. */
+	for (size_t left = moved->processes.count; left > 0 && !error; left--) {
+		MovedProcess *process;
+
+		if (now_ns() >= deadline_ns)
+			break;
+		moved->turn = (moved->turn + 1) % moved->processes.count;
+		process = moved->processes.items[moved->turn];
+		if (process->suspects.count && now >= process->next_ns)
+			error = check_process(files, process, deadline_ns);
+	}
 	for (size_t i = 0; i < moved->processes.count; i++) {
 		MovedProcess *process = moved->processes.items[i];
 
-		if (process->suspects.count && now >= process->next_ns && !error)
-			error = check_process(files, process, deadline_ns);
 		/* A pause is remembered as long as it lasts. */
 		if (!process->suspects.count && now >= process->next_ns + LAST_PAUSE_NS) {
 			moved_process_free(process);

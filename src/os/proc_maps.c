@@ -2,7 +2,10 @@
 /* proc_maps.c - "start-end perms pgoff major:minor inode path", numbers in base 16 but the inode.
  */
 #include "proc_maps.h"
+#include "util.h"
+#include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* "rwxp", "r--s", … */
@@ -96,4 +99,25 @@ bool proc_maps_parse(char *line, ProcMapping *ret_mapping)
 	mapping.path = p;
 	*ret_mapping = mapping;
 	return true;
+}
+
+int proc_maps_each(pid_t tid, int (*each)(void *user, const ProcMapping *mapping), void *user)
+{
+	_cleanup_fclose_ FILE *maps = NULL;
+	_cleanup_free_ char *line = NULL;
+	char path[64];
+	size_t capacity = 0;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", tid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return -errno;
+	while (r == 0 && getline(&line, &capacity, maps) > 0) {
+		ProcMapping mapping;
+
+		if (proc_maps_parse(line, &mapping))
+			r = each(user, &mapping);
+	}
+	return r;
 }

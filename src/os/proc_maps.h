@@ -2,14 +2,13 @@
 /*
  * proc_maps.h - parses a line of /proc/PID/maps; see proc_pid_maps(5). The process can choose the
  * path in it.
- *
- * Works on memory and touches nothing else.
  */
 #ifndef WALLPROF_PROC_MAPS_H
 #define WALLPROF_PROC_MAPS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef struct ProcMapping {
 	uint64_t start, end; /* AVMA; end is above start */
@@ -23,5 +22,11 @@ typedef struct ProcMapping {
  * Changes the line (NUL-terminated, with or without a newline). Returns false if it is malformed.
  */
 bool proc_maps_parse(char *line, ProcMapping *ret_mapping);
+
+/*
+ * Calls each() for the mappings of a living thread, until it returns what is not 0. Returns that,
+ * 0, or a negative errno if they cannot be read.
+ */
+int proc_maps_each(pid_t tid, int (*each)(void *user, const ProcMapping *mapping), void *user);
 
 #endif
