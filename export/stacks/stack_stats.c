@@ -50,6 +50,7 @@ static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 	sums->from_copy += end.from_copy;
 	sums->deep += end.depth > MAX_FRAMES;
 	sums->joined += end.joined;
+	sums->deeper += end.depth > MAX_FRAMES && (end.joined || end.reason == STACK_TRUNCATED);
 	sums->deepest = MAX(sums->deepest, end.depth);
 	object_of(counting, end.lib)->counts[end.reason]++;
 	sums->code[end.code].cut += stack_end_words(end.reason) != NULL;
@@ -227,7 +228,7 @@ static char *deep_text(const StackStats *sums)
 
 	if (sums->deep == 0)
 		return xstrdup("");
-	joined = sums->joined ? xasprintf("; of %" PRIu64 " the depth is not known", sums->joined)
+	joined = sums->deeper ? xasprintf("; of %" PRIu64 " the depth is not known", sums->deeper)
 			      : xstrdup("");
 	return xasprintf(", %" PRIu64 " with frames left out (up to %" PRIu32 " frames%s)",
 			 sums->deep, sums->deepest, joined);

@@ -38,7 +38,8 @@ typedef struct StackStats {
 	uint64_t guessed;   /* some frames were found by frame pointers or an uncertain rule */
 	uint64_t from_copy; /* walked by the recorder */
 	uint64_t deep;	    /* some frames were left out */
-	uint64_t joined;    /* of these, those whose number of frames is not known (STACK_JOINED) */
+	uint64_t joined;    /* of these, those with STACK_JOINED */
+	uint64_t deeper;    /* of these, those whose number of frames is not known */
 	uint32_t deepest;   /* frames of the deepest stack, as far as known */
 	StackCode code[CODE_KINDS];
 	VEC(StackObject) objects;  /* by name, then by first occurrence */

@@ -104,7 +104,7 @@ static bool add_made(DReader *reader, const char *name, size_t length)
 	return d_add_bytes(reader, name, length);
 }
 
-/* Local functions of one name are told apart by a scope that is not part of the source. */
+/* Local functions of one name differ by a scope that is not part of the source. */
 static bool is_scope(const char *name, size_t length)
 {
 	if (length < 4 || strncmp(name, "__S", 3))
@@ -406,7 +406,7 @@ static bool read_qualified(DReader *reader, bool with_modifiers)
 			size_t saved = reader->text.count;
 			unsigned depth = reader->depth;
 
-			/* What is no such list is the type of the whole. */
+			/* Anything else is the type of the whole. */
 			if (reader->steps >= D_STEPS_MAX)
 				return false;
 			if (!read_name_parameters(reader, with_modifiers)) {

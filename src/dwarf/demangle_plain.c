@@ -113,6 +113,34 @@ static bool decode_part(const char *p, const char *end, Text *text, unsigned *es
 
 #define PARTS_MAX 4
 
+/* In the name of a module there is nothing to escape but dots, each before a capital, and "_" and
+ * "'". */
+static bool is_module(const char *p, const char *end)
+{
+	for (; p < end; p++) {
+		if (*p != 'z')
+			continue;
+		if (++p == end || !strchr("iuq", *p) ||
+		    (*p == 'i' && (p + 1 == end || !isupper((unsigned char)p[1]))))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The name of an operator has nothing but escapes. In others only "$", "'", "_" and "z" are
+ * escaped, so that "resize" is none.
+ */
+static bool is_function(const char *p, const char *end)
+{
+	if (*p == 'z' || *p == 'Z')
+		return true;
+	for (; p < end; p++)
+		if (*p == 'Z' || (*p == 'z' && (++p == end || !strchr("dquz", *p))))
+			return false;
+	return true;
+}
+
 char *demangle_haskell(const char *name)
 {
 	static const char suffix[] = "_info";
@@ -135,7 +163,8 @@ char *demangle_haskell(const char *name)
 	/* The module begins with a capital; without an escape it may be any language's name. */
 	if (p < stop || parts < 2 || parts > 3 || !isupper((unsigned char)*starts[parts - 2]))
 		return NULL;
-	good = true;
+	good = is_module(starts[parts - 2], ends[parts - 2]) &&
+	       is_function(starts[parts - 1], ends[parts - 1]);
 	for (size_t i = 0; i < parts && good; i++) {
 		good = ends[i] > starts[i] && decode_part(starts[i], ends[i], &text, &escapes);
 		if (i + 1 < parts)

@@ -49,8 +49,9 @@ typedef struct DwarfSplit {
 
 /*
  * Opens the unit of which this is the skeleton, instead of the one that was open before. Returns 1
- * with its DIE; 0 if it is no skeleton; -ENOENT if there is no file, and -ESTALE if the one that is
- * there has no such unit: then *ret_name is the name of the .dwo file, valid until the next call.
+ * with its DIE; 0 if it has no split file; -ENOENT if there is no file, and -ESTALE if the one that
+ * is there has no such unit: then *ret_name is the name of the .dwo file, valid until the next
+ * call.
  */
 int dwarf_split_open(DwarfSplit *split, Dwarf_Die *skeleton, Dwarf_Die *ret_unit,
 		     const char **ret_name);

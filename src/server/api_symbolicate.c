@@ -156,7 +156,9 @@ static void set_names(json_t *frame, const struct rec_symbol *symbol, uint64_t s
 	json_t *inlines = symbol->count > 1 ? json_array() : NULL;
 	const char *at = symbol->text;
 
-	json_object_set_new(frame, "function_offset", hex(svma - symbol->function));
+	/* What is called by a planted return address begins behind it. */
+	if (svma >= symbol->function)
+		json_object_set_new(frame, "function_offset", hex(svma - symbol->function));
 	if (symbol->function_size)
 		json_object_set_new(frame, "function_size", hex(symbol->function_size));
 	for (uint32_t i = 0; i < symbol->count; i++) {

@@ -206,6 +206,10 @@ static void test_plain(void **state)
 	check_name("Main_main_info", NULL); /* it may be another language's, and is readable */
 	check_name("get_puzzle_info", NULL);
 	check_name("main_zdwgo_info", NULL);
+	/* Words of C with a z. */
+	check_name("Gzip_read_info", NULL);
+	check_name("Resize_get_info", NULL);
+	check_name("Video_resize_info", NULL);
 	check_name("Main_zx_info", NULL);
 	check_name("Main_Z9_info", NULL);
 	check_name("ada__text_io__put_line__2", "ada.text_io.put_line");

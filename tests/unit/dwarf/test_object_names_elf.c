@@ -301,7 +301,7 @@ static size_t count_wrong_gaps(const char *path, Extent section, const Extents *
 			continue;
 		}
 		(*ret_outside)++;
-		/* Before a function that the unwind table has; assembly before it is no padding. */
+		/* Before a function that the unwind table has; assembly before it is code. */
 		if (symbol && symbol->h.flags & SYMBOL_PLANTED) {
 			wrong += addresses[i] + 1 != gap.end || gap.end - gap.start >= 16 ||
 				 symbol->function != gap.end;
