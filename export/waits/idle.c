@@ -250,28 +250,57 @@ static void bytes_free(const Thread *thread, uint8_t *bytes)
 		util_free_items(bytes, thread->intervals.count + 1);
 }
 
+/*
+ * The path may cross a wait only because the thread was woken some microseconds after its waker
+ * left the path. Less than this share of a wait does not make it one that the run waited for.
+ */
+#define ON_PATH_SHARE 100
+
+/* Notes that `ns` of an interval of a thread are on the critical path. */
+static void mark_wait(IdleFinder *finder, uint32_t owner, size_t wait, uint64_t ns)
+{
+	const Thread *thread = &finder->timeline->threads.items[owner];
+
+	if (ns == 0 || ns < (interval_end(thread, wait) - thread->intervals.items[wait].start_ns) /
+				       ON_PATH_SHARE)
+		return;
+	if (!finder->on_path[owner])
+		finder->on_path[owner] = bytes_new(thread);
+	finder->on_path[owner][wait] = true;
+}
+
 /* Marks the waits that are on the critical path. */
 static void mark_path(IdleFinder *finder)
 {
 	const Thread *track = &finder->timeline->path.track;
+	uint32_t last_owner = 0;
+	size_t last = 0;
+	uint64_t ns = 0; /* of the last wait, in successive steps */
 
 	for (size_t i = 0; i < track->intervals.count; i++) {
 		const Interval *step = &track->intervals.items[i];
 		uint32_t owner = track->owners.items[i];
 		const Thread *thread = &finder->timeline->threads.items[owner];
-		size_t wait;
+		size_t behind;
 
 		finder->on_path_until[owner] =
 			MAX(finder->on_path_until[owner], interval_end(track, i));
 		if (step->state != STATE_BLOCKED || step->reason == REASON_ON_DEVICE)
 			continue;
-		wait = partition_point(middle, thread->intervals.count,
-				       thread->intervals.items[middle].start_ns <= step->start_ns);
-		if (!finder->on_path[owner])
-			finder->on_path[owner] = bytes_new(thread);
-		if (wait > 0)
-			finder->on_path[owner][wait - 1] = true;
+		behind =
+			partition_point(middle, thread->intervals.count,
+					thread->intervals.items[middle].start_ns <= step->start_ns);
+		if (behind == 0)
+			continue;
+		if (owner != last_owner || behind - 1 != last) {
+			mark_wait(finder, last_owner, last, ns);
+			last_owner = owner;
+			last = behind - 1;
+			ns = 0;
+		}
+		ns += interval_end(track, i) - step->start_ns;
 	}
+	mark_wait(finder, last_owner, last, ns);
 }
 
 void idle_find(Timeline *timeline)

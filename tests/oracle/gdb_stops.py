@@ -45,6 +45,11 @@ def places(found):
             for pc, _ in found]
 
 
+def known(found):
+    """Returns whether gdb has read the file of each frame's code. It has not while the dynamic linker relocates the file."""
+    return [gdb.current_progspace().objfile_for_address(pc) is not None for pc, _ in found]
+
+
 def is_in_syscall():
     """After exec, and where a signal's handler begins, the call's number is still there."""
     number, pc = int(gdb.parse_and_eval("(long)$orig_rax")), value("rip")
@@ -71,7 +76,7 @@ def write(out, **stop):
 def take_walk(out):
     result, ours = walk(gdb.selected_thread())
     found, reason = frames()
-    write(out, gdb=found, reason=reason, places=places(found), result=result, wallprof=ours)
+    write(out, gdb=found, reason=reason, places=places(found), known=known(found), result=result, wallprof=ours)
 
 
 def take_core(number):

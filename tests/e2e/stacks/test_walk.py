@@ -126,6 +126,8 @@ def compare_with_gdb(stop):
     place = stop["places"][same - 1] if same > 0 and "places" in stop else None
     if place and not has_tables(place[0], place[1] - (same > 1)):
         return "gdb is lost"
+    if same > 0 and not stop.get("known", [True] * same)[same - 1]:
+        return "gdb is lost"
     # gdb analyses the prologue of an outermost frame, too, and finds a caller.
     if same == len(ours) and (stop["gdb"][same - 1][1] or "_start") in ("_start", "clone", "clone3"):
         return "gdb goes on"

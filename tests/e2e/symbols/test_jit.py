@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from chains import RECORDING
 from harness import (ABSOLUTE, MS, SHARE, WALLPROF, WORKLOADS, Profile, Skip, by_state, check, check_close, check_timed,
                      check_unexplained, expect_failure, fewer, needs_command, needs_root, unless_stolen,
                      without_stolen)
@@ -40,15 +41,18 @@ ALLOWED = ABSOLUTE or 5 * MS
 
 
 def running_in(profile, is_wanted, pid=None):
-    """Time on a CPU with a wanted function on the stack."""
+    """Time on a CPU with a wanted function on the stack, or in the interrupts that struck it."""
     total = 0
     for thread in profile.threads:
         if pid is not None and thread.pid != str(pid):
             continue
+        wanted = False
         for i, weight in enumerate(thread.weights):
-            if by_state(thread.sample_categories[i], thread.leaves[i]) == "running" \
-                    and any(is_wanted(name) for name in thread.frames_of(i)):
-                total += weight
+            if by_state(thread.sample_categories[i], thread.leaves[i]) != "running":
+                continue
+            if thread.leaves[i] != RECORDING:
+                wanted = any(is_wanted(name) for name in thread.frames_of(i))
+            total += weight * wanted
     return total
 
 

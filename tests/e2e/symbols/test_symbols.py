@@ -310,7 +310,9 @@ def test_more_files_than_descriptors(context):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
     check("Too many open files" not in reported, reported)
     check_malformed(context, profile, copies, 5)
-    named = [path for path in copies
-             if any(chain[0][0] == "spin"
-                    for chain in object_files.chains_of(profile, path.name).values())]
-    check(len(named) == count, f"{len(named)} of {count} files have names")
+    # A tick that comes late misses a file's few milliseconds.
+    chains = [object_files.chains_of(profile, path.name).values() for path in copies]
+    seen = sum(1 for of_file in chains if of_file)
+    named = sum(1 for of_file in chains if any(chain[0][0] == "spin" for chain in of_file))
+    check(seen > 0.97 * count, f"{seen} of {count} files have samples")
+    check(named == seen, f"{named} of {seen} files have names")

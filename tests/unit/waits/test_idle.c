@@ -557,8 +557,18 @@ static void test_on_the_path(void **state)
 	*vec_push(&path_track->intervals) =
 		fixture.timeline->threads.items[fixture.thread].intervals.items[2];
 	path_track->intervals.items[0].start_ns += STEP / 2;
+	path_track->end_ns = path_track->intervals.items[0].start_ns + STEP / 4;
 	*vec_push(&path_track->owners) = fixture.thread;
 	expect(&fixture, "i.c.i");
+	/* It was woken just after its waker had left the path. */
+	begin(&fixture, "Tjtjt", kinds);
+	path_track = &fixture.timeline->path.track;
+	*vec_push(&path_track->intervals) =
+		fixture.timeline->threads.items[fixture.thread].intervals.items[2];
+	path_track->intervals.items[0].start_ns += STEP / 2;
+	path_track->end_ns = path_track->intervals.items[0].start_ns + STEP / 200;
+	*vec_push(&path_track->owners) = fixture.thread;
+	expect(&fixture, "i.i.i");
 }
 
 /* A request to a disk ended it, or it is marked as a wait for one. */
