@@ -54,14 +54,18 @@ typedef struct Forks {
 	uint32_t items[SHARED_MAX + 1];
 } Forks;
 
-/* Work of the waiting call itself, such as taking its mutex again, does not count. */
+/*
+ * Work of the waiting call itself, such as taking its mutex again, does not count, nor does the end
+ * of the process, when its memory and thus the stack is gone.
+ */
 static void add_fork(const IdleFinder *finder, Forks *forks, uint32_t place, uint32_t stack)
 {
 	const StackDef *def = &finder->timeline->stacks.items[place];
 	size_t shared;
 
 	if (stack == STACK_NONE || finder->same[stack] == place ||
-	    !finder->timeline->stacks.items[stack].defined)
+	    !finder->timeline->stacks.items[stack].defined ||
+	    finder->timeline->stacks.items[stack].result == STACK_NO_MM)
 		return;
 	shared = shared_frames(finder->timeline, place, stack);
 	if (def->call_frames == 0 || shared < (size_t)def->count - def->call_frames)
@@ -102,6 +106,9 @@ static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const 
 	Forks forks = {};
 
 	collect_forks(finder, thread, place, &forks);
+	/* A tick in the C library's code that starts a thread shares no frame with its waits. */
+	if (forks.items[0] <= OUTSIDE_MIN)
+		forks.items[0] = 0;
 	for (size_t i = 0; i <= SHARED_MAX; i++)
 		all += forks.items[i];
 	/*

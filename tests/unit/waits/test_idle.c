@@ -490,11 +490,28 @@ static void test_pool(void **state)
 		{'x', "MLX", PEER, REASON_SEMAPHORE, __NR_futex},
 		{'h', "MHC", PEER, REASON_SEMAPHORE, __NR_futex},
 		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{'s', "S", PEER, REASON_NONE, -1},
+		{'E', "E", PEER, REASON_NONE, -1},
 		{},
 	};
 	Fixture fixture;
 
 	(void)state;
+	/* A tick hit one of them while it started. */
+	begin(&fixture, "swj", kinds);
+	add_thread(&fixture, 3, "wj", kinds);
+	add_thread(&fixture, 4, "wj", kinds);
+	expect(&fixture, ".j.");
+	begin(&fixture, "sw", kinds);
+	add_thread(&fixture, 3, "w", kinds);
+	add_thread(&fixture, 4, "wj", kinds);
+	expect(&fixture, ".j");
+	/* Some hit it while the process ended. */
+	begin(&fixture, "swjEEE", kinds);
+	fixture.timeline->stacks.items[stack_of(&fixture, "E")].result = STACK_NO_MM;
+	add_thread(&fixture, 3, "wj", kinds);
+	add_thread(&fixture, 4, "wj", kinds);
+	expect(&fixture, ".j....");
 	begin(&fixture, "wjj", kinds);
 	add_thread(&fixture, 3, "wj", kinds);
 	add_thread(&fixture, 4, "wjj", kinds);
