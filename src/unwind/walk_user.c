@@ -72,24 +72,8 @@ static Walker walker_of(const WalkInput *input)
 	return walker;
 }
 
-int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *ret_count)
-{
-	Walker walker = walker_of(input);
-	int result = WALK_CONTINUE;
-
-	*ret_count = 0;
-	while (result == WALK_CONTINUE) {
-		if (*ret_count == max)
-			return STACK_TRUNCATED;
-		ret_frames[*ret_count] = frame_of(&walker.walk, *ret_count == 0);
-		++*ret_count;
-		result = walk_step(&walker);
-	}
-	return result;
-}
-
-int walk_user_deep(const WalkInput *input, uint64_t *ret_frames, size_t *ret_count,
-		   uint32_t *ret_left_out)
+int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t *ret_count,
+	      uint32_t *ret_left_out)
 {
 	Walker walker = walker_of(input);
 	int result = WALK_CONTINUE;

@@ -26,17 +26,13 @@ typedef struct WalkInput {
 } WalkInput;
 
 /*
- * Writes at most max frames as in rec_stack, leaf first, and their number. Returns how the stack
- * ends (enum stack_result; STACK_TRUNCATED if there are more).
+ * Walks a stack of any depth up to WALK_FRAMES_MAX. ret_frames has room for MAX_FRAMES, which are
+ * stored as in a rec_stack, leaf first; *ret_count is their number, and *ret_left_out is as in its
+ * stack_gap (0: all frames are there). Returns how the stack ends (enum stack_result;
+ * STACK_TRUNCATED if there are more frames than the walk may find).
  */
-int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *ret_count);
-
-/*
- * The same for a stack of any depth up to WALK_FRAMES_MAX: frames has room for MAX_FRAMES, which
- * are stored as in a rec_stack, and *ret_left_out is as in its stack_gap (0: all frames are there).
- */
-int walk_user_deep(const WalkInput *input, uint64_t *ret_frames, size_t *ret_count,
-		   uint32_t *ret_left_out);
+int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t *ret_count,
+	      uint32_t *ret_left_out);
 
 /* Returns the last of the rows, sorted by pc, at or below pc. The first row's pc must be 0. */
 const struct unwind_row *walk_user_search(const struct unwind_row *rows, size_t count, uint32_t pc);

@@ -165,7 +165,7 @@ static int walk_copy(StackCopies *copies, const struct rec_stack_copy *copy, Cop
 	};
 
 	memcpy(input.regs, copy->regs, sizeof(input.regs));
-	result = walk_user_deep(&input, frames, &count, &left_out);
+	result = walk_user(&input, frames, &count, &left_out);
 	if (result == STACK_NO_TABLE && keep)
 		return 1;
 	if (result == STACK_FAULT && walk->short_copy)

@@ -363,6 +363,18 @@ int process_tables_walk(ProcessTables *tables, const uint64_t regs[DWARF_REGS + 
 			   .find_rule = find_rule,
 			   .user = tables};
 
+	uint64_t kept[MAX_FRAMES];
+	uint32_t left_out;
+	size_t count, depth;
+	int result;
+
 	memcpy(input.regs, regs, sizeof(input.regs));
-	return walk_user(&input, ret_frames, max, ret_count);
+	result = walk_user(&input, kept, &count, &left_out);
+	depth = count + left_out;
+	for (size_t i = 0; i < MIN(depth, max); i++)
+		ret_frames[i] = i < LEAF_FRAMES || i >= depth - ROOT_FRAMES
+					? kept[stack_frame_index(i)]
+					: FRAME_NOT_KEPT;
+	*ret_count = MIN(depth, max);
+	return depth > max ? STACK_TRUNCATED : result;
 }

@@ -30,7 +30,13 @@ void process_tables_load_core(ProcessTables *tables, const CoreFile *core);
 /* Reads of its memory; false if it is not there. */
 bool process_tables_read(const ProcessTables *tables, uint64_t address, void *to, size_t size);
 
-/* Walks from regs, as WalkInput has them, in the process loaded last. */
+/* In the place of a frame that walk_user() has not kept. */
+#define FRAME_NOT_KEPT 0
+
+/*
+ * Walks from regs, as WalkInput has them, in the process loaded last. Writes all frames, at most
+ * max, leaf first, and their number. Returns how the stack ends.
+ */
 int process_tables_walk(ProcessTables *tables, const uint64_t regs[DWARF_REGS + 1], bool in_syscall,
 			uint64_t *ret_frames, size_t max, size_t *ret_count);
 

@@ -175,7 +175,8 @@ static enum found compare(Oracle *oracle)
 	size_t guess = first_guess(ours), same = 0;
 
 	while (same < ours->count && same < theirs->count &&
-	       (ours->frames[same] & FRAME_ADDRESS) == theirs->frames[same])
+	       (ours->frames[same] == FRAME_NOT_KEPT ||
+		(ours->frames[same] & FRAME_ADDRESS) == theirs->frames[same]))
 		same++;
 	if (same == ours->count && same == theirs->count) {
 		if (ours->result == STACK_COMPLETE || ours->result == STACK_END_ZERO)

@@ -94,5 +94,11 @@ void world_begin(World *world)
 
 void world_walk(World *world, size_t max)
 {
-	world->result = walk_user(&world->input, world->frames, max, &world->count);
+	uint32_t left_out;
+
+	world->result = walk_user(&world->input, world->frames, &world->count, &left_out);
+	if (world->count <= max && !left_out)
+		return;
+	world->count = max;
+	world->result = STACK_TRUNCATED;
 }

@@ -53,6 +53,9 @@ void world_row(World *world, uint32_t pc, struct unwind_rule rule);
 
 /* There are no mappings yet. The leaf's pc is LEAF. */
 void world_begin(World *world);
+
+/* Of a stack of more than max frames, the first ones count. max is at most LEAF_FRAMES, or
+ * MAX_FRAMES. */
 void world_walk(World *world, size_t max);
 
 #endif

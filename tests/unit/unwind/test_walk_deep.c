@@ -22,7 +22,7 @@ static void check_deep(uint32_t depth, int result)
 	world_map(&world, CALLERS, word_rule);
 	if (result == STACK_COMPLETE)
 		world_row(&world, AT_SP + depth - 2, end_rule);
-	assert_int_equal(walk_user_deep(&world.input, world.frames, &count, &gap.left_out), result);
+	assert_int_equal(walk_user(&world.input, world.frames, &count, &gap.left_out), result);
 	assert_int_equal(count, MIN(depth, MAX_FRAMES));
 	assert_int_equal(gap.left_out, depth - count);
 	for (size_t i = 0; i < MIN(count, LEAF_FRAMES); i++)
