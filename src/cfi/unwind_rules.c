@@ -69,7 +69,8 @@ static bool is_valid(const struct unwind_rule *rule)
 		rule->bp <= BP_LOST || (rule->bp >= BP_IN_REG && rule->bp < BP_IN_REG + DWARF_REGS);
 
 	return is_valid_cfa(rule) && ra && bp && rule->bx <= BX_LOST &&
-	       rule->stack <= (rule->cfa == CFA_REG ? STACK_SAME_GUESS : STACK_SAME);
+	       rule->stack <= (rule->cfa == CFA_REG || rule->cfa == CFA_DEREF ? STACK_SAME_GUESS
+									      : STACK_SAME);
 }
 
 bool unwind_rules_valid(const UnwindRules *rules)

@@ -240,11 +240,6 @@ static bool is_on_stack(const Decoder *decoder)
 	       (decoder->base == X86_RSP || decoder->base == X86_RBP);
 }
 
-static bool is_kept(uint8_t reg)
-{
-	return reg == X86_RBX || reg == X86_RBP;
-}
-
 static bool is_stack_register(uint8_t reg)
 {
 	return reg == X86_RSP || reg == X86_RBP;
@@ -265,9 +260,9 @@ static void does_move(const Decoder *decoder, bool to_reg, Instruction *instruct
 	if (!(decoder->rex & REX_W))
 		return;
 	if (is_direct(decoder)) {
-		if (is_stack_register(from))
+		if (is_stack_register(from) || is_stack_register(to))
 			does(instruction, DOES_SET, to, from, 0);
-	} else if (is_on_stack(decoder) && (!to_reg || is_kept(decoder->reg))) {
+	} else if (is_on_stack(decoder)) {
 		does(instruction, to_reg ? DOES_LOAD : DOES_STORE, decoder->reg, decoder->base,
 		     decoder->displacement);
 	}
@@ -275,13 +270,17 @@ static void does_move(const Decoder *decoder, bool to_reg, Instruction *instruct
 
 static void does_lea(const Decoder *decoder, Instruction *instruction)
 {
-	if (decoder->rex & REX_W && is_on_stack(decoder))
+	bool by_register = !is_direct(decoder) && !decoder->indexed && !decoder->short_address &&
+			   decoder->base != X86_NONE;
+
+	if (decoder->rex & REX_W && by_register &&
+	    (is_stack_register(decoder->base) || is_stack_register(decoder->reg)))
 		does(instruction, DOES_SET, decoder->reg, decoder->base, decoder->displacement);
 	else if (decoder->rex & REX_W && decoder->relative)
 		does(instruction, DOES_ADDRESS, decoder->reg, X86_NONE, decoder->displacement);
 }
 
-/* Handles add and sub of a number to rsp. */
+/* Handles add and sub of a number to rsp, and its alignment. */
 static void does_arithmetic(const Decoder *decoder, Instruction *instruction)
 {
 	uint8_t group = decoder->reg & 7;
@@ -293,6 +292,8 @@ static void does_arithmetic(const Decoder *decoder, Instruction *instruction)
 		does(instruction, DOES_SET, X86_RSP, X86_RSP, decoder->immediate);
 	else if (group == 5)
 		does(instruction, DOES_SET, X86_RSP, X86_RSP, -decoder->immediate);
+	else if (group == 4 && decoder->immediate < 0)
+		does(instruction, DOES_ALIGN, X86_RSP, X86_RSP, decoder->immediate);
 }
 
 static void does_push_or_pop(const Decoder *decoder, enum instruction_does what, uint8_t reg,

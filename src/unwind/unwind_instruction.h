@@ -18,9 +18,10 @@ enum instruction_does {
 	DOES_NOP,
 	DOES_PUSH,    /* pushes reg; X86_NONE: 8 bytes of something else */
 	DOES_POP,     /* pops reg; X86_NONE: 8 bytes to something else */
-	DOES_SET,     /* reg = base + number; base: rsp or rbp */
+	DOES_SET,     /* reg = base + number; reg or base: rsp or rbp */
+	DOES_ALIGN,   /* rsp is rounded down to a multiple */
 	DOES_STORE,   /* stores reg at base + number; base: rsp or rbp */
-	DOES_LOAD,    /* loads reg (rbx or rbp) from base + number */
+	DOES_LOAD,    /* loads reg from base + number; base: rsp or rbp */
 	DOES_ZERO,    /* reg = 0 */
 	DOES_LEAVE,   /* rsp = rbp, then pop rbp */
 	DOES_ADDRESS, /* reg = end of the instruction + number */

@@ -20,6 +20,22 @@ typedef struct UnwindSaved {
 	bool changed;	  /* the register does not hold the caller's value any more */
 } UnwindSaved;
 
+/*
+ * What is known by the address to which a function has aligned its stack (and $-32,%rsp). Its
+ * distance from the CFA is not known, so the CFA is found by a copy of it, which such a function
+ * keeps in a register or at a place in its stack.
+ */
+typedef struct UnwindAligned {
+	bool sp_known, bp_known;
+	bool copy_known; /* the register `copy` holds CFA - copy_to_cfa */
+	bool slot_known; /* the word at `slot` holds CFA - slot_to_cfa */
+	bool bp_saved;	 /* the word at `bp_at` holds the caller's rbp, and no place by the CFA */
+	uint8_t copy;
+	int32_t sp_to, bp_to; /* aligned address minus the register, bytes */
+	int32_t slot, bp_at;  /* aligned address minus the address of the word */
+	int32_t copy_to_cfa, slot_to_cfa;
+} UnwindAligned;
+
 /* The state before an instruction. All 0: no path to the instruction is known. */
 typedef struct UnwindState {
 	bool known; /* a path to the instruction is known */
@@ -32,6 +48,7 @@ typedef struct UnwindState {
 	uint8_t ra;		      /* RA_AT_CFA, RA_REG + register, or UNWIND_RA_LOST */
 	int32_t sp_to_cfa, bp_to_cfa; /* CFA minus the register, bytes */
 	UnwindSaved bp, bx;
+	UnwindAligned aligned;
 } UnwindState;
 
 #define UNWIND_RA_LOST 0xff

@@ -17,7 +17,7 @@
  * Increase it with every change of the table that is built from the same file, and of the format in
  * bpf/abi/unwind_rows.h: older tables in the cache are then not used any more.
  */
-#define UNWIND_TABLE_VERSION 8
+#define UNWIND_TABLE_VERSION 9
 
 /* Why an FDE, or the rest of it, is not in the table. */
 enum unwind_drop {

@@ -182,6 +182,8 @@ HARD = {
     "expression": Hard(hard("expression"), 99, (*OWN, "hard_expression"),
                        "a frame found by an expression of two registers"),
     "no-cfi": Hard(hard("no-cfi"), 99, (*OWN, "hard_no_cfi"), "assembly without call frame information"),
+    "aligned": Hard(hard("aligned"), 99, (*OWN, "hard_aligned_sp", "hard_aligned"),
+                    "the same, with a stack that is aligned and found by a word of it"),
     "context": Hard(hard("context"), 96, ("in_coroutine", "plain"), "a coroutine of makecontext()"),
     "zero": Hard(hard("zero"), 96, ("hard_zero_body", "plain"), "a coroutine whose caller is 0"),
     "anonymous": Hard(hard("anonymous"), 95, (*OWN, "hard_moved"), "anonymous memory over a file's code"),

@@ -22,6 +22,8 @@ typedef struct Score {
 	uint64_t bytes; /* for which the compiler has a rule by rsp or rbp */
 	uint64_t same, differs, unknown, other_register;
 	uint64_t guessed, guessed_wrong;
+	/* By another register, or by a word of the stack. */
+	uint64_t aligned, aligned_same, aligned_differs;
 } Score;
 
 static Library open_library(const char *path)
@@ -51,11 +53,30 @@ static bool kept_differs(uint8_t ours, int16_t our_offset, uint8_t theirs, int16
 	return ours == at_cfa && theirs == at_cfa && our_offset != their_offset;
 }
 
+/* As GCC has them in functions that align the stack. */
+static void compare_aligned(const struct unwind_rule *ours, const struct unwind_rule *theirs,
+			    uint64_t bytes, Score *score)
+{
+	score->aligned += bytes;
+	if (ours->cfa == CFA_NONE)
+		score->unknown += bytes;
+	else if (ours->cfa != theirs->cfa || ours->cfa_reg != theirs->cfa_reg)
+		score->other_register += bytes;
+	else if (ours->cfa_offset != theirs->cfa_offset || ours->extra != theirs->extra ||
+		 (ours->bp == theirs->bp && ours->bp_offset != theirs->bp_offset))
+		score->aligned_differs += bytes;
+	else
+		score->aligned_same += bytes;
+}
+
 static void compare_rules(const struct unwind_rule *ours, const struct unwind_rule *theirs,
 			  uint64_t bytes, Score *score)
 {
 	bool differs;
 
+	if (theirs->cfa == CFA_DEREF || (theirs->cfa == CFA_REG && theirs->cfa_reg != DWARF_RSP &&
+					 theirs->cfa_reg != DWARF_RBP))
+		compare_aligned(ours, theirs, bytes, score);
 	if (theirs->cfa != CFA_REG ||
 	    (theirs->cfa_reg != DWARF_RSP && theirs->cfa_reg != DWARF_RBP))
 		return;
@@ -237,6 +258,54 @@ static void test_own_program(void **state)
 	remove_folder(folder);
 }
 
+#define ALIGNED_PROGRAM                                                                            \
+	"#include <stdarg.h>\n#include <string.h>\n"                                               \
+	"#define OUT __attribute__((noinline))\n"                                                  \
+	"volatile int sink;\n"                                                                     \
+	"OUT void take(void *room) { sink += *(char *)room; }\n"                                   \
+	"OUT int many(int a, int b, int c, int d, int e, int f, int g, int h) {\n"                 \
+	" _Alignas(64) char room[128]; memset(room, a + h, 128); take(room);\n"                    \
+	" return room[b] + g * h + sink; }\n"                                                      \
+	"OUT int moves(int size, int b, int c, int d, int e, int f, int g) {\n"                    \
+	" _Alignas(32) char room[64]; char *more = __builtin_alloca(size);\n"                      \
+	" memset(more, g, size); memset(room, g, 64); take(room); take(more);\n"                   \
+	" if (more[b] == 7) return room[1]; return more[0] + room[c] + sink; }\n"                  \
+	"OUT int list(int n, ...) { va_list a; _Alignas(64) int s[16]; memset(s, n, 64);\n"        \
+	" va_start(a, n); while (n-- > 0) s[n & 15] += va_arg(a, int); va_end(a);\n"               \
+	" take(s); return s[3]; }\n"                                                               \
+	"int main(int argc, char **argv) { (void)argv;\n"                                          \
+	" int s = many(argc, 1, 2, 3, 4, 5, 6, 7) + moves(argc + 9, 1, 2, 3, 4, 5, 6);\n"          \
+	" return (s + list(argc, 1, 2, 3, 4, 5, 6, 7, 8)) & 1; }\n"
+
+/* Functions that align the stack, whose arguments are found by the caller's stack pointer. */
+static void test_aligned_program(void **state)
+{
+	static const char *const options[] = {"-O1", "-O2 -mavx2", "-Os", "-O2 -mstackrealign -s"};
+	char *folder;
+
+	(void)state;
+	if (!has_program("gcc"))
+		skip_because("no gcc");
+	folder = make_folder();
+	write_file(folder, "a.c", ALIGNED_PROGRAM);
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		_cleanup_free_ char *path = xasprintf("%s/prog", folder);
+		Score score;
+
+		run("cd '%s' && gcc -w %s a.c -o prog", folder, options[i]);
+		score = score_of(path, 0);
+		print_message("%s: %" PRIu64 " bytes, %.1f %% as the compiler says, %" PRIu64
+			      " otherwise\n",
+			      options[i], score.aligned, percent(score.aligned_same, score.aligned),
+			      score.aligned_differs);
+		assert_int_equal(score.aligned_differs, 0);
+		assert_true(score.aligned > 100);
+		assert_true(percent(score.aligned_same, score.aligned) > 80);
+		assert_int_equal(score_of(path, 8).aligned_differs, score.aligned_same);
+	}
+	remove_folder(folder);
+}
+
 /* ---- by its bytes --------------------------------------------------------------------- */
 
 #define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
@@ -251,6 +320,7 @@ static void test_own_program(void **state)
 #define POP_BP	   0x5d
 #define SET_BP	   0x48, 0x89, 0xe5
 #define JUMP_RAX   0xff, 0xe0
+#define ALIGN(to)  0x48, 0x83, 0xe4, (to)
 
 #define SP(at_, offset)                                                                            \
 	{                                                                                          \
@@ -266,7 +336,10 @@ static void test_own_program(void **state)
 	}
 #define FRAME                                                                                      \
 	.cfa = CFA_REG, .cfa_reg = DWARF_RBP, .cfa_offset = 16, .bp = BP_AT_CFA, .bp_offset = -16
-#define BY_SP	.cfa = CFA_REG, .cfa_reg = DWARF_RSP, .cfa_offset
+#define BY_SP		    .cfa = CFA_REG, .cfa_reg = DWARF_RSP, .cfa_offset
+#define BY_REG(reg, offset) .cfa = CFA_REG, .cfa_reg = (reg), .cfa_offset = (offset)
+#define BY_WORD(reg, offset, more)                                                                 \
+	.cfa = CFA_DEREF, .cfa_reg = (reg), .cfa_offset = (offset), .extra = (more)
 #define UNKNOWN .cfa = CFA_NONE, .extra = NONE_UNKNOWN_CODE
 #define END	.cfa = CFA_END
 
@@ -309,6 +382,29 @@ static const struct {
 	{"an aligned stack",
 	 BYTES(PUSH_BP, SET_BP, 0x48, 0x83, 0xe4, 0xe0, CALL, 0xc9, RET),
 	 {SP(0, 8), SP(1, 16), RULE(4, FRAME), SP(14, 8)}},
+	{"keeps the stack pointer at the place to which it aligns the stack",
+	 BYTES(PUSH_BP, 0x48, 0x89, 0xe0, 0x48, 0x83, 0xec, 4, ALIGN(0xf0), 0x48, 0x89, 4, 0x24,
+	       SET_BP, 0x48, 0x8d, 0x64, 0x24, 0xe0, 0x48, 0x89, 0xec, 0x5c, POP_BP, RET),
+	 {SP(0, 8), SP(1, 16), SP(8, 20), RULE(12, BY_REG(0, 16)), RULE(16, BY_WORD(7, 0, 16)),
+	  RULE(19, BY_WORD(6, 0, 16), .bp = BP_AT_CFA, .bp_offset = -16),
+	  RULE(28, BY_SP = 16, .bp = BP_AT_CFA, .bp_offset = -16), SP(29, 8)}},
+	{"as GCC aligns the stack of a function with arguments there",
+	 BYTES(0x4c, 0x8d, 0x54, 0x24, 8, ALIGN(0xe0), 0x41, 0xff, 0x72, 0xf8, PUSH_BP, SET_BP,
+	       0x41, 0x52, 0x48, 0x83, 0xec, 0x48, CALL, 0x4c, 0x8b, 0x55, 0xf8, 0xc9, 0x49, 0x8d,
+	       0x62, 0xf8, RET),
+	 {SP(0, 8), RULE(9, BY_REG(10, 0)), RULE(17, BY_REG(10, 0), .bp = BP_AT_BP),
+	  RULE(19, BY_WORD(6, -8, 0), .bp = BP_AT_BP), RULE(33, BY_REG(10, 0)), SP(37, 8)}},
+	{"keeps the stack pointer above its room",
+	 BYTES(0x48, 0x89, 0xe1, ALIGN(0xc0), 0x48, 0x83, 0xec, 0x60, 0x48, 0x89, 0x4c, 0x24, 0x50,
+	       0x31, 0xc9, 0x48, 0x8b, 0x64, 0x24, 0x50, RET),
+	 {SP(0, 8), RULE(7, BY_REG(2, 8)), RULE(16, BY_WORD(7, 0x50, 8)), SP(23, 8)}},
+	{"keeps the stack pointer in a register that a callee may change",
+	 BYTES(0x48, 0x89, 0xe0, ALIGN(0xf0), CALL, 0x48, 0x89, 0xc4, RET),
+	 {SP(0, 8), RULE(7, BY_REG(0, 8)), RULE(12, UNKNOWN)}},
+	{"overwrites the kept stack pointer",
+	 BYTES(0x48, 0x89, 0xe0, ALIGN(0xf0), 0x48, 0x89, 4, 0x24, 0x31, 0xc0, 0x48, 0x89, 4, 0x24,
+	       0x5c, RET),
+	 {SP(0, 8), RULE(7, BY_REG(0, 8)), RULE(11, BY_WORD(7, 0, 8)), RULE(17, UNKNOWN)}},
 	{"a loop that is entered in its midst",
 	 BYTES(SUB, 0xeb, 2, 0x90, 0x90, 0x75, 0xfc, ADD, RET),
 	 {SP(0, 8), SP(4, 16), SP(14, 8)}},
@@ -533,6 +629,7 @@ int main(void)
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_as_call_frame_information),
 		cmocka_unit_test(test_own_program),
+		cmocka_unit_test(test_aligned_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

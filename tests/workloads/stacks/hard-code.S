@@ -66,6 +66,36 @@ function hard_no_cfi
 	ret
 	.size hard_no_cfi, . - hard_no_cfi
 
+/* The caller's stack pointer is at the place to which the stack is aligned, where rbp points to. */
+function hard_aligned
+	push %rbp
+	mov %rsp, %rax
+	sub $4, %rsp
+	and $-32, %rsp
+	mov %rax, (%rsp)
+	mov %rsp, %rbp
+	lea -256(%rsp), %rsp
+	push %rbx
+	spin
+	pop %rbx
+	mov %rbp, %rsp
+	pop %rsp
+	pop %rbp
+	ret
+	.size hard_aligned, . - hard_aligned
+
+/* The caller's stack pointer is above the room that the function takes. */
+function hard_aligned_sp
+	mov %rsp, %rcx
+	and $-64, %rsp
+	sub $128, %rsp
+	mov %rcx, 112(%rsp)
+	xor %ecx, %ecx
+	call hard_aligned
+	mov 112(%rsp), %rsp
+	ret
+	.size hard_aligned_sp, . - hard_aligned_sp
+
 /* Goes to another stack, on which nothing is but a return address of 0. */
 function hard_zero
 	push %rbx

@@ -7,6 +7,7 @@
  *   scratch     a frame that call frame information finds by rax, below a call
  *   expression  … by an expression over the stack pointer and another register
  *   no-cfi      assembly without any, which pushes registers and moves the stack pointer
+ *   aligned     … which aligns the stack, and finds its caller's by a word there
  *   context     a coroutine of makecontext(), which begins at __start_context
  *   zero        a coroutine whose outermost return address is 0
  *   anonymous   code of this file, copied to anonymous memory that is mapped over it
@@ -30,6 +31,7 @@ typedef void (*Turn)(uint64_t turns);
 void hard_scratch(uint64_t turns);
 void hard_expression(uint64_t turns);
 void hard_no_cfi(uint64_t turns);
+void hard_aligned_sp(uint64_t turns);
 void hard_zero(uint64_t turns);
 __attribute__((noreturn)) void hard_zero_back(void);
 void *hard_stack_top, *hard_stack_saved;
@@ -145,6 +147,7 @@ int main(int argc, char **argv)
 		{"scratch", hard_scratch},
 		{"expression", hard_expression},
 		{"no-cfi", hard_no_cfi},
+		{"aligned", hard_aligned_sp},
 		{"context", context},
 		{"zero", hard_zero},
 		{"anonymous", hard_moved},
