@@ -9,6 +9,7 @@ function that it is to have come to before the first stop.
 
 gdb -batch -x gdb_stops.py PROGRAM CORE: to WALLPROF_RESULT go the stacks of all its threads.
 """
+import functools
 import json
 import os
 import random
@@ -20,8 +21,16 @@ REGISTERS = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9",
              "r12", "r13", "r14", "r15", "rip")
 
 
+@functools.cache
+def oracle():
+    """wallprof's walk, which makes the tables of a file once for all stops."""
+    return subprocess.Popen([os.environ["WALLPROF_ORACLE"], "--walks"], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+
+
 def value(register):
-    return int(gdb.parse_and_eval(f"(long)${register}")) & (1 << 64) - 1
+    """An expression would be evaluated in the program's language, for which gdb reads debug information."""
+    return int(gdb.newest_frame().read_register(register)) & (1 << 64) - 1
 
 
 def frames():
@@ -45,22 +54,21 @@ def places(found):
             for pc, _ in found]
 
 
-def known(found):
-    """Returns whether gdb has read the file of each frame's code. It has not while the dynamic linker relocates the file."""
-    return [gdb.current_progspace().objfile_for_address(pc) is not None for pc, _ in found]
+def known(where):
+    """Returns whether gdb has read the file of each of these places. It has not while the dynamic linker relocates the file."""
+    names = {os.path.realpath(objfile.filename) for objfile in gdb.objfiles() if objfile.filename}
+    return [place is None or place[0] in names for place in where]
 
 
 def is_in_syscall():
     """After exec, and where a signal's handler begins, the call's number is still there."""
-    number, pc = int(gdb.parse_and_eval("(long)$orig_rax")), value("rip")
-    return number >= 0 and bytes(gdb.selected_inferior().read_memory(pc - 2, 2)) == b"\x0f\x05"
+    number, pc = value("orig_rax"), value("rip")
+    return number < 1 << 63 and bytes(gdb.selected_inferior().read_memory(pc - 2, 2)) == b"\x0f\x05"
 
 
 def walk(thread):
-    done = subprocess.run([os.environ["WALLPROF_ORACLE"], "--walk", str(thread.ptid[1]),
-                           str(int(is_in_syscall())), *(str(value(r)) for r in REGISTERS)],
-                          capture_output=True, text=True, check=True)
-    result, *addresses = done.stdout.split()
+    print(thread.ptid[1], int(is_in_syscall()), *map(value, REGISTERS), file=oracle().stdin, flush=True)
+    result, *addresses = oracle().stdout.readline().split()
     return int(result), [int(a, 16) for a in addresses]
 
 
@@ -76,7 +84,8 @@ def write(out, **stop):
 def take_walk(out):
     result, ours = walk(gdb.selected_thread())
     found, reason = frames()
-    write(out, gdb=found, reason=reason, places=places(found), known=known(found), result=result, wallprof=ours)
+    where = places(found)
+    write(out, gdb=found, reason=reason, places=where, known=known(where), result=result, wallprof=ours)
 
 
 def take_core(number):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwind-oracle SEED STOPS MAX_US ALTER COMMAND…
- * unwind-oracle --walk TID IN_SYSCALL REGISTER…
+ * unwind-oracle --walks
  * unwind-oracle --core PROGRAM CORE OTHER
  *
  * The first runs a command, stops its threads at random instants and compares what libdwfl makes
@@ -10,8 +10,9 @@
  * different or cut the first ones go to stderr. ALTER is added to the stack pointer that wallprof's
  * walk is given: with 8 all should differ.
  *
- * The second prints wallprof's frames of a thread that another process has stopped: registers 0
- * to 16 by DWARF number; result first, then addresses.
+ * The second prints wallprof's frames of threads that another process has stopped. It reads lines
+ * "TID IN_SYSCALL REGISTER…", registers 0 to 16 by DWARF number, and answers each with a line:
+ * result first, then addresses, 0 for a frame that the walk does not keep.
  *
  * The third compares the stacks of all threads of a core file, likewise; and writes a line for
  * each: its number, result and addresses as above. wallprof's walk is given OTHER: the same file,
@@ -282,24 +283,45 @@ static void print_walk(const Stack *stack)
 	putchar('\n');
 }
 
-static int walk_copy(char **arguments, int count)
+/* Reads the numbers of a line; returns how many there are. */
+static size_t read_numbers(const char *line, uint64_t *ret_numbers, size_t max)
 {
-	ProcessTables *tables = process_tables_new();
-	uint64_t regs[DWARF_REGS + 1];
-	Stack *stack = calloc(1, sizeof(*stack));
-	pid_t pid = proc_status_number(atoi(arguments[0]), "Tgid:");
+	size_t count = 0;
+	char *end;
 
-	if (!tables || !stack || count != 2 + DWARF_REGS + 1 ||
-	    process_tables_load(tables, pid) < 0)
-		return 2;
-	for (int i = 0; i <= DWARF_REGS; i++)
-		regs[i] = strtoull(arguments[2 + i], NULL, 0);
-	stack->result = process_tables_walk(tables, regs, atoi(arguments[1]), stack->frames, FRAMES,
-					    &stack->count);
-	print_walk(stack);
-	free(stack);
-	process_tables_free(tables);
-	return 0;
+	while (count < max) {
+		ret_numbers[count] = strtoull(line, &end, 0);
+		if (end == line)
+			break;
+		line = end;
+		count++;
+	}
+	return count;
+}
+
+/* The tables of a file are made once for all lines. */
+static int walk_lines(Oracle *oracle)
+{
+	uint64_t numbers[2 + DWARF_REGS + 1];
+	Stack *stack = &oracle->ours;
+	size_t room = 0;
+	char *line = NULL;
+	int status = 0;
+
+	while (!status && getline(&line, &room, stdin) > 0) {
+		if (read_numbers(line, numbers, ARRAY_LEN(numbers)) != ARRAY_LEN(numbers) ||
+		    process_tables_load(oracle->tables, proc_status_number(numbers[0], "Tgid:")) <
+			    0) {
+			status = 2;
+			continue;
+		}
+		stack->result = process_tables_walk(oracle->tables, numbers + 2, numbers[1],
+						    stack->frames, FRAMES, &stack->count);
+		print_walk(stack);
+		fflush(stdout);
+	}
+	free(line);
+	return status;
 }
 
 static bool attach_core(Oracle *oracle, Elf *elf, const char *program)
@@ -361,12 +383,10 @@ int main(int argc, char **argv)
 	Oracle *oracle = calloc(1, sizeof(*oracle));
 	int status = 2;
 
-	if (argc > 2 && strcmp(argv[1], "--walk") == 0) {
-		free(oracle);
-		return walk_copy(argv + 2, argc - 2);
-	}
 	oracle->tables = process_tables_new();
-	if (argc == 5 && strcmp(argv[1], "--core") == 0)
+	if (argc == 2 && strcmp(argv[1], "--walks") == 0)
+		status = walk_lines(oracle);
+	else if (argc == 5 && strcmp(argv[1], "--core") == 0)
 		status = compare_core(oracle, argv[2], argv[3], argv[4]);
 	else if (argc >= 6)
 		status = compare_stops(oracle, argv + 1);

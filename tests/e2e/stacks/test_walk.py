@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """wallprof's walk, compiled for user space, against libdwfl and gdb on living processes and on core files."""
+import bisect
 import json
 import os
 import re
 import subprocess
 from collections import Counter
+from functools import lru_cache
 
 import pytest
 
@@ -93,16 +95,26 @@ def test_altered_by_libdwfl(context):
 FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
 
 
-def has_tables(path, offset):
-    """Returns whether call frame information covers the code at this offset of the file; also True if that is unknown."""
+@lru_cache(maxsize=None)
+def read_tables(path):
+    """Returns the segments of a file, and the ranges of code that its call frame information covers, sorted."""
     def lines(what):
         return subprocess.run(["readelf", "-W", what, path], capture_output=True, text=True).stdout.splitlines()
 
     needs_command("readelf")
     loads = [[int(word, 16) for word in line.split()[1:6]] for line in lines("-l") if line.startswith("  LOAD")]
+    ranges = (match.groups() for match in map(FDE.search, lines("--debug-dump=frames")) if match)
+    return loads, sorted((int(begin, 16), int(end, 16)) for begin, end in ranges)
+
+
+def has_tables(path, offset):
+    """Returns whether call frame information covers the code at this offset of the file; also True if that is unknown."""
+    loads, ranges = read_tables(path)
     address = next((offset - start + at for start, at, _, size, _ in loads if start <= offset < start + size), None)
-    ranges = (match.groups() for match in map(FDE.search, lines("-wf")) if match)
-    return address is None or any(int(begin, 16) <= address < int(end, 16) for begin, end in ranges)
+    if address is None:
+        return True
+    after = bisect.bisect_right(ranges, (address, 1 << 64))
+    return after > 0 and address < ranges[after - 1][1]
 
 
 def compare_with_gdb(stop):
