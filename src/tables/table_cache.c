@@ -89,16 +89,18 @@ static char *object_name(const TableKey *key)
 				     key->file.inode, "table");
 }
 
-bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *table)
+bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *table,
+		      char *ret_debuglink)
 {
 	_cleanup_free_ char *name = object_name(key);
 	struct stat st;
 	_cleanup_close_ int fd = cache_dir_read(cache->folder, name, &st);
 
-	return fd >= 0 && table_file_read(fd, st.st_size, key, table);
+	return fd >= 0 && table_file_read(fd, st.st_size, key, table, ret_debuglink);
 }
 
-int table_cache_store(const TableCache *cache, const TableKey *key, const UnwindTable *table)
+int table_cache_store(const TableCache *cache, const TableKey *key, const UnwindTable *table,
+		      const char *debuglink)
 {
 	_cleanup_free_ char *name = object_name(key);
 	struct table_file_header header;
@@ -107,7 +109,7 @@ int table_cache_store(const TableCache *cache, const TableKey *key, const Unwind
 		{table->rules.items, table->rules.count * sizeof(struct unwind_rule)},
 		{table->rows.items, table->rows.count * sizeof(struct unwind_row)},
 	};
-	int r = table_file_header(key, table, &header);
+	int r = table_file_header(key, table, debuglink, &header);
 
 	if (r == 0)
 		r = cache_dir_replace(cache->folder, name, parts, ARRAY_LEN(parts));

@@ -36,8 +36,13 @@ TableCache *table_cache_open(const Invoker *invoker);
 void table_cache_close(TableCache *cache);
 
 /* Returns as table_file_read(). */
-bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *table);
-/* Returns 0 or a negative errno. A failure only costs time in the next run; it is shown with -v. */
-int table_cache_store(const TableCache *cache, const TableKey *key, const UnwindTable *table);
+bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *table,
+		      char *ret_debuglink);
+/*
+ * debuglink is as in table_file_header(). Returns 0 or a negative errno. A failure only costs time
+ * in the next run; it is shown with -v.
+ */
+int table_cache_store(const TableCache *cache, const TableKey *key, const UnwindTable *table,
+		      const char *debuglink);
 
 #endif

@@ -105,6 +105,18 @@ static void begin_header(struct table_file_header *header, const TableKey *key)
 	header->counts_size = sizeof(UnwindCounts);
 }
 
+/* All behind the name is 0, so that no two files hold the same. */
+static bool link_fits(const struct table_file_header *header)
+{
+	size_t size = sizeof(header->debuglink);
+	size_t length = strnlen(header->debuglink, size);
+
+	for (size_t i = length; i < size; i++)
+		if (header->debuglink[i])
+			return false;
+	return length < size;
+}
+
 static bool header_fits(const struct table_file_header *header, const TableKey *key, uint64_t size)
 {
 	struct table_file_header wanted;
@@ -113,11 +125,12 @@ static bool header_fits(const struct table_file_header *header, const TableKey *
 	return !memcmp(header, &wanted, offsetof(struct table_file_header, rows)) &&
 	       header->counts_size == wanted.counts_size && header->rows > 0 &&
 	       header->rows <= TABLE_FILE_ROWS_MAX && header->rules <= TABLE_FILE_RULES_MAX &&
+	       link_fits(header) &&
 	       size == sizeof(*header) + header->rules * sizeof(struct unwind_rule) +
 			       header->rows * sizeof(struct unwind_row);
 }
 
-int table_file_header(const TableKey *key, const UnwindTable *table,
+int table_file_header(const TableKey *key, const UnwindTable *table, const char *debuglink,
 		      struct table_file_header *ret_header)
 {
 	if (table->rows.count > TABLE_FILE_ROWS_MAX || table->rules.count > TABLE_FILE_RULES_MAX)
@@ -126,6 +139,8 @@ int table_file_header(const TableKey *key, const UnwindTable *table,
 	ret_header->rows = table->rows.count;
 	ret_header->rules = table->rules.count;
 	memcpy(&ret_header->counts, &table->counts, sizeof(ret_header->counts));
+	if (debuglink)
+		strncpy(ret_header->debuglink, debuglink, sizeof(ret_header->debuglink) - 1);
 	ret_header->checksum = table_file_checksum(ret_header, table);
 	return 0;
 }
@@ -178,7 +193,8 @@ static bool read_rows(int fd, const struct table_file_header *header, UnwindTabl
 	return checksum_end(&sum) == header->checksum;
 }
 
-bool table_file_read(int fd, uint64_t size, const TableKey *key, UnwindTable *table)
+bool table_file_read(int fd, uint64_t size, const TableKey *key, UnwindTable *table,
+		     char *ret_debuglink)
 {
 	struct table_file_header header;
 
@@ -186,5 +202,6 @@ bool table_file_read(int fd, uint64_t size, const TableKey *key, UnwindTable *ta
 	    !read_rules(fd, &header, &table->rules) || !read_rows(fd, &header, table))
 		return false;
 	table->counts = header.counts;
+	memcpy(ret_debuglink, header.debuglink, sizeof(header.debuglink));
 	return true;
 }

@@ -14,6 +14,8 @@ typedef struct FileIdentity {
 	uint64_t size, mtime_ns, ctime_ns, device, inode;
 } FileIdentity;
 
+#define TABLE_LINK_MAX 256 /* the longest name of a file */
+
 /* What a table was made from. There is no padding, so that all of it can be compared at once. */
 typedef struct TableKey {
 	uint8_t build_id[20];
@@ -29,7 +31,8 @@ struct table_file_header {
 	TableKey key;
 	uint64_t rows, rules, counts_size;
 	UnwindCounts counts;
-	uint64_t checksum; /* of the whole file, with this field as 0 */
+	char debuglink[TABLE_LINK_MAX]; /* as table_file_read() returns it */
+	uint64_t checksum;		/* of the whole file, with this field as 0 */
 };
 
 /* Larger tables are neither written nor read: one would leave no room for others. */
@@ -38,9 +41,10 @@ struct table_file_header {
 
 /*
  * Makes the header of a file that holds this table. The rules and the rows follow it as they are.
+ * debuglink: the name in the object's .gnu_debuglink, shorter than TABLE_LINK_MAX; NULL = none.
  * Returns 0, or -EFBIG.
  */
-int table_file_header(const TableKey *key, const UnwindTable *table,
+int table_file_header(const TableKey *key, const UnwindTable *table, const char *debuglink,
 		      struct table_file_header *ret_header);
 
 /* Detects errors of the disk, not forgery. The header's own field may hold anything. */
@@ -50,8 +54,9 @@ uint64_t table_file_checksum(const struct table_file_header *header, const Unwin
  * Reads from the beginning of fd (which stays open) a file of this size. Returns false if the file
  * is incomplete, has another key or is not valid; then nothing may be used. Memory that table has
  * is reused, because new memory costs as much as reading into it. The caller frees table in any
- * case.
+ * case. ret_debuglink has room for TABLE_LINK_MAX bytes: the name, or "".
  */
-bool table_file_read(int fd, uint64_t size, const TableKey *key, UnwindTable *table);
+bool table_file_read(int fd, uint64_t size, const TableKey *key, UnwindTable *table,
+		     char *ret_debuglink);
 
 #endif

@@ -21,6 +21,9 @@ typedef struct TableJob {
 	/* The result without a debug file, while debug files are tried. */
 	UnwindTable alone;
 	int alone_error;
+	bool alone_cached; /* it comes from the cache */
+	bool alone_cacheable;
+	TableKey alone_key;
 	char *debuglink;	/* the name in the object's .gnu_debuglink; NULL = none */
 	unsigned sources_tried; /* how many were searched for a debug file */
 	int debug_error;	/* why the last debug file could not be used; 0 = it could */

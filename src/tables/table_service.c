@@ -4,8 +4,9 @@
  *
  * An object goes from `asked` to its answer if the cache has its table. Otherwise it goes to
  * `missing`, from there to a worker, and then to its answer; or, if its call frame information is
- * incomplete, back to `asked`, once with each debug file that is found. Built tables are kept until
- * there is nothing else to do, and then written to the cache.
+ * incomplete, back to `asked`, once with each debug file that is found. A table from the cache that
+ * was made without a debug file is tried with one in the same way, because one may exist by now.
+ * Built tables are kept until there is nothing else to do, and then written to the cache.
  */
 #include "table_service.h"
 #include "proc_status.h"
@@ -58,6 +59,7 @@ typedef struct Slot {
 typedef struct Kept {
 	TableKey key;
 	UnwindTable table;
+	char *debuglink; /* or NULL */
 } Kept;
 
 struct TableService {
@@ -94,9 +96,10 @@ static void store_one(TableService *service)
 {
 	Kept *kept = &service->kept.items[service->kept_next++];
 
-	table_cache_store(service->cache, &kept->key, &kept->table);
+	table_cache_store(service->cache, &kept->key, &kept->table, kept->debuglink);
 	service->kept_bytes -= unwind_table_bytes(&kept->table);
 	unwind_table_free(&kept->table);
+	free(kept->debuglink);
 	/* A machine that is always busy never stores all of them. */
 	if (service->kept_next < service->kept.count / 2)
 		return;
@@ -127,20 +130,26 @@ static void answer(TableService *service, const Consumer *consumer, TableJob *jo
 	table_job_close(job);
 }
 
+/* Takes ownership of table and debuglink. */
+static void keep(TableService *service, const TableKey *key, UnwindTable *table, char *debuglink)
+{
+	*vec_push(&service->kept) = (Kept){.key = *key, .table = *table, .debuglink = debuglink};
+	service->kept_bytes += unwind_table_bytes(table);
+}
+
 /* Takes ownership of table. */
 static void answer_built(TableService *service, const Consumer *consumer, TableJob *job,
 			 UnwindTable *table)
 {
 	bool holds = job->cacheable && table_key_holds(&job->key, job->fd, job->debug_fd);
+	TableKey key = job->key;
 
 	service->counts.built++;
 	answer(service, consumer, job, table, 0);
-	if (holds) {
-		*vec_push(&service->kept) = (Kept){.key = job->key, .table = *table};
-		service->kept_bytes += unwind_table_bytes(table);
-	} else {
+	if (holds)
+		keep(service, &key, table, NULL);
+	else
 		unwind_table_free(table);
-	}
 }
 
 static bool is_lacking(const UnwindTable *table, int error)
@@ -152,11 +161,27 @@ static bool is_lacking(const UnwindTable *table, int error)
 	return error ? error == -ENODATA : lacking > 0 && lacking >= counts->code / LACKING_PARTS;
 }
 
-/* It is not written to the cache: a debug file may exist the next time. */
 static void answer_without_debug(TableService *service, const Consumer *consumer, TableJob *job)
 {
-	service->counts.built += !job->alone_error;
-	answer(service, consumer, job, job->alone_error ? NULL : &job->alone, job->alone_error);
+	UnwindTable alone = job->alone;
+	char *debuglink = job->debuglink;
+	TableKey key = job->alone_key;
+	bool holds = job->alone_cacheable && !job->alone_cached && !job->alone_error &&
+		     table_key_holds(&key, job->fd, /* debug_fd= */ -1);
+
+	job->alone = (UnwindTable){};
+	job->debuglink = NULL;
+	if (job->alone_cached)
+		service->counts.cached++;
+	else
+		service->counts.built += !job->alone_error;
+	answer(service, consumer, job, job->alone_error ? NULL : &alone, job->alone_error);
+	if (holds) {
+		keep(service, &key, &alone, debuglink);
+		return;
+	}
+	unwind_table_free(&alone);
+	free(debuglink);
 }
 
 /*
@@ -176,6 +201,8 @@ static void finish_attempt(TableService *service, const Consumer *consumer, Tabl
 	if (alone) {
 		job->alone = *table;
 		job->alone_error = error;
+		job->alone_key = job->key;
+		job->alone_cacheable = job->cacheable;
 	} else {
 		if (error && error != -ENODATA)
 			job->debug_error = error;
@@ -386,13 +413,32 @@ static void end_timed_out(TableService *service, const Consumer *consumer)
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
+/* The table was made without a debug file, although one could complete it. */
+static void try_cached(TableService *service, const Consumer *consumer, TableJob *job,
+		       const char *debuglink)
+{
+	UnwindTable table = service->loaded;
+
+	service->loaded = (UnwindTable){};
+	if (*debuglink)
+		job->debuglink = xstrdup(debuglink);
+	job->alone_cached = true;
+	finish_attempt(service, consumer, job, &table, 0);
+}
+
 static void look_up(TableService *service, const Consumer *consumer)
 {
 	TableJob job = table_queue_get(&service->requested);
+	char debuglink[TABLE_LINK_MAX];
 
 	if (job.error) {
 		answer(service, consumer, &job, NULL, job.error);
-	} else if (job.cacheable && table_cache_load(service->cache, &job.key, &service->loaded)) {
+	} else if (job.cacheable &&
+		   table_cache_load(service->cache, &job.key, &service->loaded, debuglink)) {
+		if (job.debug_fd < 0 && service->find_debug && is_lacking(&service->loaded, 0)) {
+			try_cached(service, consumer, &job, debuglink);
+			return;
+		}
 		service->counts.cached++;
 		answer(service, consumer, &job, &service->loaded, 0);
 	} else {

@@ -12,6 +12,7 @@
 
 #include "debug_link.h"
 #include "sandbox.h"
+#include "table_file.h"
 #include "unwind_table.h"
 
 /* Rows, then rules. Only used parts take memory. No other child has access to it. */
@@ -19,8 +20,6 @@ typedef struct TableRegion {
 	uint8_t *base;
 	size_t size;
 } TableRegion;
-
-#define TABLE_LINK_MAX 256 /* the longest name of a file */
 
 /* What the child sends when it has put a table into the region. */
 typedef struct TableAnswer {

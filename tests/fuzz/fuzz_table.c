@@ -13,6 +13,7 @@
 #define BLIND_ONE_IN 8 /* changes after which nothing is made to fit */
 
 static const TableKey key = SEED_TABLE_KEY;
+static char debuglink[TABLE_LINK_MAX]; /* of the file that was read last */
 
 /* ---- what must hold ----------------------------------------------------------------------- */
 
@@ -21,7 +22,7 @@ static bool read_file(const void *data, size_t data_size, uint64_t size, UnwindT
 {
 	_cleanup_close_ int fd = fuzz_file(data, data_size);
 
-	return table_file_read(fd, size, &key, table);
+	return table_file_read(fd, size, &key, table, debuglink);
 }
 
 /* Checks what unwind_table.h and unwind_rows.h state, without the functions of the reader. */
@@ -56,7 +57,7 @@ static void expect_same_file(const UnwindTable *table, const uint8_t *data, size
 	size_t rows = table->rows.count * sizeof(struct unwind_row);
 	struct table_file_header header;
 
-	fuzz_require(table_file_header(&key, table, &header) == 0);
+	fuzz_require(table_file_header(&key, table, debuglink, &header) == 0);
 	fuzz_require(size == sizeof(header) + rules + rows);
 	fuzz_require(!memcmp(data, &header, sizeof(header)));
 	fuzz_require(!rules || !memcmp(data + sizeof(header), table->rules.items, rules));

@@ -541,7 +541,7 @@ static void write_table(const char *name, TableKey key, size_t rows)
 	struct table_file_header header;
 	FuzzBytes file = {};
 
-	fuzz_require(table_file_header(&key, &table, &header) == 0);
+	fuzz_require(table_file_header(&key, &table, "a.debug", &header) == 0);
 	vec_append(&file, (const uint8_t *)&header, sizeof(header));
 	vec_append(&file, (const uint8_t *)table.rules.items,
 		   table.rules.count * sizeof(struct unwind_rule));

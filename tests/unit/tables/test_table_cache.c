@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 
+#define LINK "program.debug"
 #define ROWS 40
 
 typedef struct Fixture {
@@ -62,6 +63,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static char debuglink[TABLE_LINK_MAX]; /* of the table that was loaded last */
+
 static TableCache *open_cache(Fixture *fixture)
 {
 	TableCache *cache = table_cache_open(&fixture->invoker);
@@ -73,7 +76,7 @@ static TableCache *open_cache(Fixture *fixture)
 static int store(Fixture *fixture, TableCache *cache, size_t rows)
 {
 	UnwindTable table = make_table(fixture->seed, rows);
-	int r = table_cache_store(cache, &fixture->key, &table);
+	int r = table_cache_store(cache, &fixture->key, &table, LINK);
 
 	unwind_table_free(&table);
 	return r;
@@ -92,10 +95,10 @@ static int store_new_cache(Fixture *fixture)
 static bool load(Fixture *fixture, const TableCache *cache, size_t rows)
 {
 	UnwindTable truth = make_table(fixture->seed, rows), table = {};
-	bool there = table_cache_load(cache, &fixture->key, &table);
+	bool there = table_cache_load(cache, &fixture->key, &table, debuglink);
 
 	if (there)
-		assert_true(same_tables(&table, &truth));
+		assert_true(same_tables(&table, &truth) && !strcmp(debuglink, LINK));
 	unwind_table_free(&truth);
 	unwind_table_free(&table);
 	return there;
@@ -156,7 +159,7 @@ static void test_round_trip(void **state)
 		UnwindTable truth = make_table(fixture->seed, ROWS), table = {};
 		TableCache *cache = open_cache(fixture);
 
-		assert_true(table_cache_load(cache, &fixture->key, &table));
+		assert_true(table_cache_load(cache, &fixture->key, &table, debuglink));
 		assert_false(same_tables(&truth, &table));
 		unwind_table_free(&truth);
 		unwind_table_free(&table);
@@ -176,7 +179,7 @@ static void test_sizes(void **state)
 		UnwindTable truth = make_table(fixture->seed, rows);
 
 		assert_int_equal(store(fixture, cache, rows), 0);
-		assert_true(table_cache_load(cache, &fixture->key, &table));
+		assert_true(table_cache_load(cache, &fixture->key, &table, debuglink));
 		assert_true(same_tables(&truth, &table));
 		unwind_table_free(&truth);
 	}
@@ -311,11 +314,11 @@ static void test_not_valid(void **state)
 	for (int how = 0; how < 7; how++) {
 		UnwindTable table = make_table(fixture->seed, ROWS), loaded = {};
 
-		assert_int_equal(table_cache_store(cache, &fixture->key, &table), 0);
+		assert_int_equal(table_cache_store(cache, &fixture->key, &table, LINK), 0);
 		assert_true(load(fixture, cache, ROWS));
 		spoil(&table, how);
-		assert_int_equal(table_cache_store(cache, &fixture->key, &table), 0);
-		assert_false(table_cache_load(cache, &fixture->key, &loaded));
+		assert_int_equal(table_cache_store(cache, &fixture->key, &table, LINK), 0);
+		assert_false(table_cache_load(cache, &fixture->key, &loaded, debuglink));
 		unwind_table_free(&table);
 		unwind_table_free(&loaded);
 	}
