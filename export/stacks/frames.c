@@ -38,6 +38,7 @@ void frames_free(Frames *frames)
 		free(private->symbols.items[i]);
 	vec_free(&private->symbols);
 	map_free(&private->symbol_index);
+	map_free(&private->planted);
 	vec_free(&private->file_libraries);
 	map_free(&private->module_libraries);
 	vec_free(&private->places);
@@ -80,6 +81,8 @@ static void add_symbol(struct FramesPrivate *private, const struct rec_symbol *s
 	map_set(&private->symbol_index, hash_mix(symbol->file, symbol->address),
 		private->symbols.count);
 	*vec_push(&private->symbols) = copy;
+	if (symbol->h.flags & SYMBOL_PLANTED)
+		map_set(&private->planted, hash_mix(symbol->file, symbol->function), 1);
 }
 
 /* Copies a record that capture_check() has verified. Of several with one path the first counts. */
@@ -220,6 +223,8 @@ static void add_named_frames(Frames *frames, const Origin *origin)
 {
 	const struct rec_symbol *symbol = origin->symbol;
 	const char *p = symbol->text;
+	bool begins_fiber = map_get(&frames->private->planted,
+				    hash_mix(symbol->file, symbol->function)) != MAP_NONE;
 
 	/* capture_check() has verified that all of this is inside the record. */
 	for (uint32_t i = 0; i < symbol->count; i++) {
@@ -242,6 +247,7 @@ static void add_named_frames(Frames *frames, const Origin *origin)
 			.named = true,
 			.nameless = symbol->h.flags & SYMBOL_NAMELESS,
 			.planted = symbol->h.flags & SYMBOL_PLANTED,
+			.begins_fiber = begins_fiber,
 		};
 	}
 }

@@ -42,6 +42,8 @@ typedef struct Frame {
 	/* It is named only by the address where the unwind table has it begin. */
 	bool nameless;
 	bool planted; /* a return address that no call has pushed (SYMBOL_PLANTED) */
+	/* Another stack of the recording has such a return address to this function. */
+	bool begins_fiber;
 } Frame;
 
 /* A source file that the capture contains. */

@@ -32,6 +32,7 @@ typedef struct Resolved {
 struct FramesPrivate {
 	VEC(struct rec_symbol *) symbols;
 	Map symbol_index;	      /* hash of (file, address) -> symbols */
+	Map planted;		      /* hash of (file, function) of SYMBOL_PLANTED -> 1 */
 	VEC(uint32_t) file_libraries; /* by file id */
 	Map module_libraries;	      /* Strings number -> library */
 	VEC(Place) places;

@@ -249,6 +249,27 @@ static size_t count_until_planted(Frames *frames, const Walked *walked)
 	return 0;
 }
 
+/*
+ * Returns how many frames there are up to a function with which fibers begin, if the stack ends
+ * there in no valid way: it runs or calls another one itself, and what lies above it on the stack
+ * is no return address. One that leads to no code may have been taken for a frame. 0: it does not
+ * end so.
+ */
+static size_t count_until_fiber(Frames *frames, const Walked *walked, enum stack_result reason)
+{
+	size_t count = walked->stack->count;
+
+	if (reason != STACK_BAD_PC && reason != STACK_NO_MAPPING && reason != STACK_END_ZERO)
+		return 0;
+	if (count > 0 && walked_frame(frames, walked, count - 1).begins_fiber)
+		return count;
+	return reason != STACK_END_ZERO && count > 1 &&
+			       walked_frame(frames, walked, count - 1).lib == LIBRARY_NONE &&
+			       walked_frame(frames, walked, count - 2).begins_fiber
+		       ? count - 1
+		       : 0;
+}
+
 static int compare_addresses(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -324,6 +345,8 @@ static size_t chain_by_tables(Frames *frames, const Walked *walked, StackEnd *en
 	size_t until_stale = count_until_stale(frames, walked);
 	size_t until_planted = count_until_planted(frames, walked);
 
+	if (!until_planted)
+		until_planted = count_until_fiber(frames, walked, end->reason);
 	if (until_planted && (!until_stale || until_planted < until_stale)) {
 		end->reason = STACK_COMPLETE;
 		return until_planted;

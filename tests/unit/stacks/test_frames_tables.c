@@ -127,6 +127,32 @@ static void test_planted(void **state)
 	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_BAD_PC);
 }
 
+/* The function that others were planted to calls one itself, and the stack has no caller of it. */
+static void test_planted_function(void **state)
+{
+	static const uint64_t pcs[] = {AVMA + 0x2000, AVMA + 0x3001, AVMA + 0x7011, 0x1234560};
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	give_symbol(fixture, 1, 0x7010, 0x7001, "begin", NULL);
+	give_symbol(fixture, 1, 0x7020, 0x7001, "begin", NULL);
+	give_record(fixture, make_symbol(SYMBOL_PLANTED, 1, 0x7000, 0x7001, "begin", NULL));
+	stack = add_walked(fixture, 0, STACK_BAD_PC, pcs, 4);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "begin;callee;leaf");
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_COMPLETE);
+	stack = add_walked(fixture, 0, STACK_BAD_PC, pcs, 3);
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_COMPLETE);
+	/* Another reason, code above it, or another function. */
+	stack = add_walked(fixture, 0, STACK_FAULT, pcs, 3);
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_FAULT);
+	stack = add_walked(fixture, 0, STACK_BAD_PC,
+			   (const uint64_t[]){AVMA + 0x7020, AVMA + 0x3001}, 2);
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_BAD_PC);
+	stack = add_walked(fixture, 0, STACK_BAD_PC, pcs, 2);
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_BAD_PC);
+}
+
 static void test_interrupted_frames(void **state)
 {
 	/* A signal came at the first byte of callee, whose frame is no return address. */
@@ -374,6 +400,7 @@ int main(void)
 		WITH_FIXTURE(test_fiber),
 		WITH_FIXTURE(test_unwinder),
 		WITH_FIXTURE(test_planted),
+		WITH_FIXTURE(test_planted_function),
 		WITH_FIXTURE(test_interrupted_frames),
 		WITH_FIXTURE(test_frame_pointers_have_no_marks),
 		WITH_FIXTURE(test_kernel_frames_have_no_marks),
