@@ -96,15 +96,22 @@ TableJob table_queue_get(TableQueue *queue)
 	return job;
 }
 
-TableJob table_queue_get_largest(TableQueue *queue)
+TableJob table_queue_get_largest(TableQueue *queue, TableIsUsed is_used, void *user)
 {
 	TableJob *jobs = queue->jobs.items;
 	size_t largest = queue->next;
+	bool largest_used = false;
 	TableJob job;
 
-	for (size_t i = queue->next; i < queue->jobs.count; i++)
-		if (jobs[i].size > jobs[largest].size)
+	for (size_t i = queue->next; i < queue->jobs.count; i++) {
+		bool used = !is_used || is_used(user, jobs[i].id);
+
+		if (used > largest_used ||
+		    (used == largest_used && jobs[i].size > jobs[largest].size)) {
 			largest = i;
+			largest_used = used;
+		}
+	}
 	job = jobs[largest];
 	jobs[largest] = jobs[queue->next];
 	jobs[queue->next] = job;

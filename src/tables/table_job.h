@@ -49,10 +49,11 @@ bool table_queue_empty(const TableQueue *queue);
 void table_queue_put(TableQueue *queue, const TableJob *job);
 TableJob table_queue_get(TableQueue *queue);
 /*
- * Takes out the job that takes longest, for which the size stands, so that no child works alone on
- * it at the end. A small one may wait for all larger ones; there are not that many.
+ * Takes out one of those that are used, or if there is none, of all (is_used: NULL = all are). It
+ * is the job that takes longest, for which the size stands, so that no child works alone on it at
+ * the end. A small one may wait for all larger ones; there are not that many.
  */
-TableJob table_queue_get_largest(TableQueue *queue);
+TableJob table_queue_get_largest(TableQueue *queue, TableIsUsed is_used, void *user);
 void table_queue_free(TableQueue *queue);
 
 #endif

@@ -66,6 +66,8 @@ struct TableService {
 	TableCache *cache; /* or NULL */
 	TableFindDebug find_debug;
 	void *find_user;
+	TableIsUsed is_used;
+	void *used_user;
 	int epoll_fd, timer_fd;
 	uint64_t armed_ns; /* what the timer is set to; 0 = off */
 	uint64_t timeout_ns, timeout_min_ns;
@@ -314,7 +316,8 @@ static void assign_all(TableService *service, const Consumer *consumer)
 	Slot *slot;
 
 	while (!table_queue_empty(&service->missing) && (slot = idle_slot(service))) {
-		TableJob job = table_queue_get_largest(&service->missing);
+		TableJob job = table_queue_get_largest(&service->missing, service->is_used,
+						       service->used_user);
 
 		give(service, consumer, slot, &job);
 	}
@@ -583,6 +586,8 @@ int table_service_new(const TableServiceOptions *options, TableService **ret_ser
 	}
 	service->find_debug = options->find_debug;
 	service->find_user = options->find_user;
+	service->is_used = options->is_used;
+	service->used_user = options->used_user;
 	service->cache = options->invoker ? table_cache_open(options->invoker) : NULL;
 	*ret_service = service;
 	return 0;

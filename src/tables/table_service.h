@@ -24,6 +24,9 @@
  */
 typedef int (*TableFindDebug)(void *user, uint32_t id, const char *debuglink);
 
+/* Returns whether the table of the object with this id is needed by now; others come later. */
+typedef bool (*TableIsUsed)(void *user, uint32_t id);
+
 typedef struct TableServiceOptions {
 	const Invoker *invoker; /* its cache folder is used; NULL = no cache */
 	unsigned workers;	/* 0 = one for each CPU that is online, at most TABLE_WORKERS_MAX */
@@ -31,6 +34,8 @@ typedef struct TableServiceOptions {
 	/* For objects of which a large part has no call frame information; NULL = none. */
 	TableFindDebug find_debug;
 	void *find_user;
+	TableIsUsed is_used; /* NULL: all are */
+	void *used_user;
 } TableServiceOptions;
 
 typedef struct TableRequest {

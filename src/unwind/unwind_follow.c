@@ -39,6 +39,7 @@ typedef struct Follow {
 	uint32_t from, size;	    /* the window */
 	UnwindState *at;	    /* for each byte of the window: before the instruction there */
 	bool *begins;		    /* for each byte: another function begins there */
+	uint8_t *lengths;	    /* for each byte: of the instruction that was followed there */
 	UnwindOffsets strong, weak; /* work lists of offsets; the weak ones come last */
 	uint64_t steps;		    /* steps that are left for the window */
 	VEC(Change) changes;
@@ -65,9 +66,19 @@ static const uint8_t *byte_at(const Follow *follow, uint32_t offset)
 	return follow->code->bytes + follow->from + offset;
 }
 
-static Instruction instruction_at(const Follow *follow, uint32_t offset)
+/* Returns the instruction, whose length is kept: each one is passed several times. */
+static Instruction instruction_at(Follow *follow, uint32_t offset)
 {
-	return unwind_instruction(byte_at(follow, offset), follow->size - offset);
+	Instruction instruction =
+		unwind_instruction(byte_at(follow, offset), follow->size - offset);
+
+	follow->lengths[offset] = instruction.length;
+	return instruction;
+}
+
+static uint8_t length_at(Follow *follow, uint32_t offset)
+{
+	return follow->lengths[offset] ?: instruction_at(follow, offset).length;
 }
 
 static bool is_aligned(const Follow *follow, uint32_t offset)
@@ -275,13 +286,13 @@ static void undo(Follow *follow, size_t changes)
 }
 
 /* Returns the first offset from `offset` on that is neither reached nor padding. */
-static uint32_t next_unreached(const Follow *follow, uint32_t offset)
+static uint32_t next_unreached(Follow *follow, uint32_t offset)
 {
 	while (offset < follow->size) {
 		uint8_t padding;
 
 		if (follow->at[offset].known) {
-			uint8_t length = instruction_at(follow, offset).length;
+			uint8_t length = length_at(follow, offset);
 
 			offset += MAX(length, 1);
 			continue;
@@ -476,7 +487,7 @@ static void put_rows(Follow *follow, UnwindCodeRows *rows)
 				 (!follow->known && follow->odd);
 		rule = unwind_state_rule(&state, unknown);
 		put_row(rows, follow->from + offset, &rule);
-		length = instruction_at(follow, offset).length;
+		length = length_at(follow, offset);
 		offset += MAX(length, 1);
 	}
 }
@@ -525,6 +536,7 @@ static void follow_window(Follow *follow, enum begin begin, UnwindCodeRows *rows
 
 	follow->steps = (uint64_t)STEPS_MAX * follow->size;
 	memset(follow->at, 0, follow->size * sizeof(*follow->at));
+	memset(follow->lengths, 0, follow->size);
 	memset(follow->begins, 0, follow->size * sizeof(*follow->begins));
 	if (begin == BEGINS_NOWHERE) {
 		put_row(rows, follow->from, &follow->code->unknown);
@@ -581,6 +593,7 @@ void unwind_follow_code(const UnwindCode *code, UnwindCodeRows *ret_rows)
 	*ret_rows = (UnwindCodeRows){};
 	follow.begins = xcalloc(window, sizeof(*follow.begins));
 	follow.at = xcalloc(window, sizeof(*follow.at));
+	follow.lengths = xcalloc(window, 1);
 	/* Large code may begin with cold parts of functions. */
 	if (first < next)
 		follow_windows(&follow, first, next, code->size <= SMALL ? BEGINS : BEGINS_PERHAPS,
@@ -590,6 +603,7 @@ void unwind_follow_code(const UnwindCode *code, UnwindCodeRows *ret_rows)
 		follow_windows(&follow, code->starts[i], next, BEGINS, ret_rows);
 	}
 	free(follow.at);
+	free(follow.lengths);
 	free(follow.begins);
 	vec_free(&follow.strong);
 	vec_free(&follow.weak);

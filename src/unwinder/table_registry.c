@@ -326,7 +326,12 @@ int table_registry_new(const UnwindMaps *maps, MappedFiles *files, const Invoker
 {
 	_cleanup_(table_registry_freep) TableRegistry *tables = xcalloc(1, sizeof(*tables));
 	TableServiceOptions options = {
-		.invoker = invoker, .find_debug = find_debug, .find_user = tables};
+		.invoker = invoker,
+		.find_debug = find_debug,
+		.find_user = tables,
+		.is_used = used,
+		.used_user = user,
+	};
 	int error = table_service_new(&options, &tables->service);
 
 	if (error)

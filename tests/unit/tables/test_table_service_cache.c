@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What was built is kept, and used while its file is the same. */
 #include "table_fixture.h"
+#include "table_job.h"
 #include "test_tools.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -109,11 +110,38 @@ static void test_cache_is_filled(void **state)
 	remove_folder(folder);
 }
 
+static bool is_odd(void *user, uint32_t id)
+{
+	(void)user;
+	return id % 2;
+}
+
+/* The largest one of those that are used, then the largest one of the others. */
+static void test_largest(void **state)
+{
+	static const uint32_t all[] = {4, 3, 2, 1, 0}, odd[] = {3, 1, 4, 2, 0};
+
+	(void)state;
+	for (int used = 0; used < 2; used++) {
+		TableQueue queue = {};
+
+		for (uint32_t i = 0; i < 5; i++)
+			table_queue_put(&queue, &(TableJob){.id = i, .size = 10 + i});
+		for (size_t i = 0; i < 5; i++)
+			assert_int_equal(
+				table_queue_get_largest(&queue, used ? is_odd : NULL, NULL).id,
+				(used ? odd : all)[i]);
+		assert_true(table_queue_empty(&queue));
+		vec_free(&queue.jobs);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_cache),
 		WITH_FIXTURE(test_cache_is_filled),
+		cmocka_unit_test(test_largest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
