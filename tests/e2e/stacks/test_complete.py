@@ -6,6 +6,7 @@
 import pytest
 
 import distro_programs
+from gdb_oracle import fiber_beginnings
 from stack_completeness import check_complete, measure, measure_hard
 from harness import Profile, Skip, check, expect_failure, is_long
 from test_unwind import STACKS
@@ -70,8 +71,9 @@ def test_hard_kinds(context):
         output = context.path("p.json.gz")
         context.wallprof("-q", *STACKS, "-o", output, "--", *command, status=None)
         profile = Profile.load(output)
-        result = measure_hard(profile, kind)
+        begins = fiber_beginnings(context, command) if kind.fibers else None
+        result = measure_hard(profile, kind, begins=begins)
         print(result.line(f"{name} (at least {kind.least} %)"), flush=True)
         check_complete(result, kind.least / 100, 50)
         if kind.least:
-            expect_failure(check_complete, measure_hard(profile, kind, True), kind.least / 100, 0)
+            expect_failure(check_complete, measure_hard(profile, kind, True, begins), kind.least / 100, 0)

@@ -13,7 +13,8 @@ import pytest
 from harness import GIVE_UP_S, WORKLOADS, Failure, check, expect_failure, is_long
 from libraries import make_thrower
 from object_files import run
-from test_walk import ORACLE, check_found, check_gdb, run_gdb
+from gdb_oracle import ORACLE, check_gdb, run_gdb
+from test_walk import check_found
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs gdb")]
 CORES = 3  # of one run of a program

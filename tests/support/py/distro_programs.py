@@ -172,8 +172,10 @@ def hard(kind, program="hard"):
 # least: the percentage of whole stacks that must be; it holds today, and is raised when more are. chain: functions that
 # must be in each stack, in this order and one below the other, the first of them outermost but for where threads begin;
 # of a coroutine, whatever is above the first. None: the stacks have to begin where threads do.
-# may_guess: nothing but frame pointers or the code itself says who called, so frames that are guessed count.
-Hard = namedtuple("Hard", "command least chain what may_guess", defaults=(False,))
+# may_guess: nothing but frame pointers or the code itself says who called, so frames that are guessed count. begins: the
+# functions that remain on the stack when that of a coroutine has returned. fibers: its stacks also begin where gdb says
+# that fibers begin.
+Hard = namedtuple("Hard", "command least chain what may_guess begins fibers", defaults=(False, (), False))
 OWN = ("main", "outer", "middle")
 HARD = {
     "plain": Hard(hard("plain"), 99, (*OWN, "plain"), "compiled C"),
@@ -184,7 +186,8 @@ HARD = {
     "no-cfi": Hard(hard("no-cfi"), 99, (*OWN, "hard_no_cfi"), "assembly without call frame information"),
     "aligned": Hard(hard("aligned"), 99, (*OWN, "hard_aligned_sp", "hard_aligned"),
                     "the same, with a stack that is aligned and found by a word of it"),
-    "context": Hard(hard("context"), 96, ("in_coroutine", "plain"), "a coroutine of makecontext()"),
+    "context": Hard(hard("context"), 97, ("in_coroutine", "plain"), "a coroutine of makecontext()",
+                    begins=("__start_context",)),
     "zero": Hard(hard("zero"), 96, ("hard_zero_body", "plain"), "a coroutine whose caller is 0"),
     "anonymous": Hard(hard("anonymous"), 95, (*OWN, "hard_moved"), "anonymous memory over a file's code"),
     "raw-file": Hard(hard("raw-file"), 95, (*OWN, None), "code in a file that is not ELF", may_guess=True),
@@ -195,7 +198,7 @@ HARD = {
     "gnutls": Hard(gnutls, 99, None, "GnuTLS's ciphers"),
     "gmp": Hard(multiply, 95, None, "libgmp", may_guess=True),
     "x264": Hard(x264, 97, None, "x264, written in nasm"),
-    "ruby-fiber": Hard(script("ruby", "-e", RUBY, 1500), 55, None, "Ruby's fibers"),
+    "ruby-fiber": Hard(script("ruby", "-e", RUBY, 1500), 99, None, "Ruby's fibers", fibers=True),
     "php": Hard(script("php", "-r", PHP, 60), 99, None, "PHP's interpreter"),
     "perl": Hard(script("perl", "-e", PERL, 100), 99, None, "Perl"),
 }

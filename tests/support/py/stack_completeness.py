@@ -87,12 +87,14 @@ def user_frames(stacks, thread, sample, may_guess):
             if f.name != "[no stack]" and not (may_guess and f.pseudo and f.name.startswith("[guessed"))]
 
 
-def measure(profile, makes_code=False, without_outermost=False, may_guess=False):
+def measure(profile, makes_code=False, without_outermost=False, may_guess=False, begins=None):
     """Completeness of a profile; or, to see that it counts, if no stack had its outermost frame.
 
-    makes_code: the program does; in any other, a frame in no file is a fault like others.
+    makes_code: the program does; in any other, a frame in no file is a fault like others. begins: whether a fiber begins
+    with a frame.
     """
-    stacks, is_root, result = Stacks(profile), Roots(profile), Completeness()
+    roots = Roots(profile)
+    stacks, is_root, result = Stacks(profile), lambda f: roots(f) or bool(begins and begins(f)), Completeness()
     command = next(t for t in profile.threads if t.data["isMainThread"] and t.pid != "0")
     for thread in profile.threads:
         begun, events = thread is not command, list(events_of(thread))
@@ -139,9 +141,10 @@ def _is_below(names, chain):
                for i in range(len(names)))
 
 
-def measure_chain(profile, chain, may_guess):
+def measure_chain(profile, chain, may_guess, begins=()):
     """The same for ticks of a program that is always in one chain of calls, whose outermost function is its root or, of
-    a coroutine, where that begins. What it does before and after counts only if it is not whole."""
+    a coroutine, where that begins. What it does before and after counts only if it is not whole. begins: the functions
+    that remain when a coroutine's has returned."""
     stacks, is_root, result = Stacks(profile), Roots(profile), Completeness()
     for thread in profile.threads:
         for sample, event, _ in events_of(thread):
@@ -152,15 +155,15 @@ def measure_chain(profile, chain, may_guess):
             if whole and _is_below(names, chain) and (chain[0] != "main" or is_root(user[0])):
                 result.complete += 1
                 result.events[event] += 1
-            elif not (whole and is_root(user[0])):
+            elif not (whole and (is_root(user[0]) or names[0] in begins)):
                 result.incomplete[what_is_outermost(user)] += 1
                 result.events[event] += 1
     return result
 
 
-def measure_hard(profile, kind, altered=False):
-    """Completeness of a profile of one of HARD. altered: of what another program would do."""
+def measure_hard(profile, kind, altered=False, begins=None):
+    """Completeness of a profile of one of HARD. altered: of what another program would do. begins: as in measure()."""
     if kind.chain is None:
-        return measure(profile, without_outermost=altered, may_guess=kind.may_guess)
+        return measure(profile, without_outermost=altered, may_guess=kind.may_guess, begins=begins)
     chain = (*kind.chain[:-1], "other", kind.chain[-1]) if altered else kind.chain
-    return measure_chain(profile, chain, kind.may_guess)
+    return measure_chain(profile, chain, kind.may_guess, () if altered else kind.begins)
