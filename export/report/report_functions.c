@@ -42,10 +42,12 @@ static HotFunction *function_of(HotFunctions *functions, const Places *places, u
 	return &functions->list.items[number];
 }
 
-/* Pseudo frames such as "[truncated: …]" call nothing. */
-static bool is_pseudo(const HotFunction *function)
+/* Pseudo frames such as "[truncated: …]" and "[recursion: …]" are no functions, and call nothing.
+ */
+static bool is_pseudo(const Places *places, uint32_t stack)
 {
-	return !function->library && *function->name == '[';
+	return !stack_table_leaf_library(places->tables, stack) &&
+	       *stack_table_leaf_name(places->tables, stack) == '[';
 }
 
 static void add_stack(HotFunctions *functions, const Places *places, uint32_t stack, uint64_t ns)
@@ -53,12 +55,13 @@ static void add_stack(HotFunctions *functions, const Places *places, uint32_t st
 	functions->running_ns += ns;
 	for (uint32_t at = stack; at != UINT32_MAX;
 	     at = stack_table_stack_prefix(places->tables, at)) {
-		HotFunction *function = function_of(functions, places, at);
+		HotFunction *function;
 
+		if (at != stack && is_pseudo(places, at))
+			continue;
+		function = function_of(functions, places, at);
 		if (at == stack)
 			function->self_ns += ns;
-		else if (is_pseudo(function))
-			continue;
 		if (function->stack != stack)
 			function->total_ns += ns;
 		function->stack = stack;

@@ -7,6 +7,9 @@
 
 #define MS NSEC_PER_MSEC
 
+/* Calls of one function; some of them are folded. */
+#define RECURSION 40
+
 /* One thread, that runs for 30 ms, and has a tick at the end of each 10 of them. */
 static void run_with_ticks(Fixture *fixture, const uint32_t stacks[3])
 {
@@ -133,10 +136,40 @@ static void test_functions(void **state)
 	forget(fixture);
 }
 
+/* A frame that stands for others is in no list of functions, unless time was spent there. */
+static void test_pseudo_frames(void **state)
+{
+	Fixture *fixture = *state;
+	uint64_t pcs[RECURSION], unknown = AVMA + 0x9000;
+	uint32_t stacks[3];
+	char *text;
+	Node *node;
+
+	give_symbol(fixture, 1, 0x2000, 0x2000, "walk", NULL);
+	give_symbol(fixture, 1, 0x1fff, 0x2000, "walk", NULL);
+	for (size_t i = 0; i < RECURSION; i++)
+		pcs[i] = AVMA + 0x2000;
+	/* Recursion, a stack that is truncated, and one of which nothing is known. */
+	stacks[0] = add_stack(fixture, STACK_USER, STACK_COMPLETE, pcs, RECURSION);
+	stacks[1] = add_stack(fixture, STACK_USER, STACK_NO_TABLE, pcs, 1);
+	stacks[2] = add_stack(fixture, STACK_USER, STACK_COMPLETE, &unknown, 1);
+	run_with_ticks(fixture, stacks);
+	text = written(fixture, /* as_json= */ true);
+	assert_null(strstr(text, "[recursion"));
+	assert_null(strstr(text, "[truncated"));
+	node = node_read(text);
+	assert_int_equal(node_int(node_get(node, "running_function_count")), 2);
+	expect(node_get(node, "running_functions"), 0, "walk", 20, 20);
+	node_free(node);
+	free(text);
+	forget(fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_functions),
+		WITH_FIXTURE(test_pseudo_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
