@@ -2,8 +2,6 @@
 #include "symbol_record.h"
 #include <string.h>
 
-#define TEXT_LEN_MAX 4096
-
 static size_t append(SymbolRecord *record, const void *data, size_t size)
 {
 	size_t offset = record->bytes.count;
@@ -15,7 +13,7 @@ static size_t append(SymbolRecord *record, const void *data, size_t size)
 static void append_text(SymbolRecord *record, const char *text)
 {
 	static const char ellipsis[] = "…";
-	size_t length = strnlen(text, TEXT_LEN_MAX);
+	size_t length = strnlen(text, SYMBOL_TEXT_MAX);
 
 	/* Not in the middle of a character: bytes 0x80 to 0xbf continue one (UTF-8). */
 	while (length > 0 && text[length] && ((unsigned char)text[length] & 0xc0) == 0x80)

@@ -20,6 +20,9 @@
  */
 #define SYMBOL_GAP_PREFIX "[no symbols "
 
+/* Bytes of a name or of the path of a source. What is longer is cut; no reader shows so much. */
+#define SYMBOL_TEXT_MAX 4096
+
 typedef struct SymbolRecord {
 	VEC(uint8_t) bytes;
 } SymbolRecord;
@@ -27,8 +30,8 @@ typedef struct SymbolRecord {
 /* Discards what was in it. The caller sets file, function and flags in the result. */
 void symbol_record_begin(SymbolRecord *record, uint64_t address);
 /*
- * The outermost function comes first. line is 0 and source is "" if unknown. A name that is longer
- * than a reader can use is cut, and ends in an ellipsis.
+ * The outermost function comes first. line is 0 and source is "" if unknown. A text that is longer
+ * than SYMBOL_TEXT_MAX is cut between two characters, and ends in an ellipsis.
  */
 void symbol_record_add(SymbolRecord *record, const char *name, const char *source, uint32_t line);
 /* module is that of a kernel function, or NULL. The result is valid until the next call. */

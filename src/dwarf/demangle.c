@@ -2,6 +2,7 @@
 #include "demangle.h"
 #include "demangle_d.h"
 #include "demangle_plain.h"
+#include "symbol_record.h"
 #include "util.h"
 #include <libiberty/demangle.h>
 #include <setjmp.h>
@@ -10,10 +11,11 @@
 
 /*
  * A short mangled name can stand for one of gigabytes. libiberty limits its recursion, not its
- * output. A name that would be longer than a person reads is cut.
+ * output. So the readable form ends a character behind what a record takes, which is where
+ * symbol_record_add() cuts and marks it.
  */
 #define MANGLED_MAX   4096
-#define DEMANGLED_MAX 16384
+#define DEMANGLED_MAX (SYMBOL_TEXT_MAX + 4)
 
 static bool is_mangled(const char *name)
 {
@@ -24,7 +26,6 @@ static bool is_mangled(const char *name)
 typedef struct Text {
 	char *p;
 	size_t length;
-	bool is_cut;
 	jmp_buf too_long;
 } Text;
 
@@ -35,13 +36,12 @@ typedef struct Text {
 static void add_text(const char *piece, size_t length, void *user)
 {
 	Text *text = user;
+	size_t fits = MIN(length, DEMANGLED_MAX - text->length);
 
-	if (length > DEMANGLED_MAX - text->length) {
-		text->is_cut = true;
+	memcpy(text->p + text->length, piece, fits);
+	text->length += fits;
+	if (fits < length)
 		longjmp(text->too_long, 1);
-	}
-	memcpy(text->p + text->length, piece, length);
-	text->length += length;
 }
 
 /*
@@ -77,15 +77,14 @@ static bool print(const char *name, Text *text)
 
 static char *demangle_cpp(const char *name)
 {
-	static const char ellipsis[] = "…";
 	Text text = {};
 
-	text.p = xmalloc(DEMANGLED_MAX + sizeof(ellipsis));
+	text.p = xmalloc(DEMANGLED_MAX + 1);
 	if (!print(name, &text)) {
 		free(text.p);
 		return NULL;
 	}
-	strcpy(text.p + text.length, text.is_cut ? ellipsis : "");
+	text.p[text.length] = '\0';
 	return xrealloc(text.p, strlen(text.p) + 1);
 }
 

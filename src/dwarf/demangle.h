@@ -8,7 +8,8 @@
 
 /*
  * Returns the readable form, allocated, or NULL if the name is not mangled, or is longer than 4,096
- * characters. A readable form of more than 16,384 characters is cut, and ends in an ellipsis.
+ * characters. A readable form that is longer than SYMBOL_TEXT_MAX (symbol_record.h) is cut behind
+ * that.
  */
 char *demangle(const char *name);
 
