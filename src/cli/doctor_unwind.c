@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -121,24 +122,36 @@ static int is_mapped(void *user, enum mapped_method way, int fd, const struct st
 	return way == MAPPED_BY_LINK || st->st_ino == mapping->inode ? 0 : -ESTALE;
 }
 
-static void add_mapping(Doctor *doctor, uint32_t ns_tgid, ProcMapping *mapping)
+/* Handles one mapping of the process. */
+typedef struct MappingAdder {
+	Doctor *doctor;
+	uint32_t ns_tgid;
+} MappingAdder;
+
+static int add_mapping(void *user, const ProcMapping *mapping)
 {
-	MappedRange handle = {.ns_tgid = ns_tgid,
+	const MappingAdder *adder = user;
+	Doctor *doctor = adder->doctor;
+	ProcMapping wanted = *mapping;
+	MappedRange handle = {.ns_tgid = adder->ns_tgid,
 			      .start = mapping->start,
 			      .end = mapping->end,
 			      .root_fd = doctor->root_fd,
 			      .path = mapping->path};
 	struct stat st;
 
+	if (!mapping->exec)
+		return 0;
 	if (*mapping->path != '/') {
 		/* The vDSO and vsyscall are kernel code. */
 		if (strcmp(mapping->path, "[vdso]") && strcmp(mapping->path, "[vsyscall]"))
 			doctor->jit_bytes += mapping->end - mapping->start;
-		return;
+		return 0;
 	}
-	if (strings_intern(&doctor->paths, mapping->path) < doctor->objects.count)
-		return;
-	add_object(doctor, mapping->path, mapped_range_open(&handle, is_mapped, mapping, &st));
+	if (strings_intern(&doctor->paths, mapping->path) >= doctor->objects.count)
+		add_object(doctor, mapping->path,
+			   mapped_range_open(&handle, is_mapped, &wanted, &st));
+	return 0;
 }
 
 /* The report of a process is useful if at least one of its files was opened, or if it has none. */
@@ -160,25 +173,17 @@ static int add_process(Doctor *doctor, const char *pid)
 {
 	_cleanup_free_ char *path = xasprintf("/proc/%s/maps", pid);
 	_cleanup_free_ char *root = xasprintf("/proc/%s/root/", pid);
-	_cleanup_fclose_ FILE *maps = fopen(path, "re");
-	_cleanup_free_ char *line = NULL;
-	size_t capacity = 0;
+	/* No process has a larger number. */
+	pid_t number = MIN(strtoul(pid, NULL, 10), (unsigned long)INT_MAX);
+	MappingAdder adder = {doctor, number};
+	int error;
 
-	if (!maps) {
-		int error = -errno;
-
+	doctor->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	error = proc_maps_each(number, add_mapping, &adder);
+	if (error)
 		log_error("reading %s failed: %s%s", path, strerror(-error),
 			  proc_is_ours() ? "" : "; " PROC_REMEDY);
-		return error;
-	}
-	doctor->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	while (getline(&line, &capacity, maps) > 0) {
-		ProcMapping mapping;
-
-		if (proc_maps_parse(line, &mapping) && mapping.exec)
-			add_mapping(doctor, strtoul(pid, NULL, 10), &mapping);
-	}
-	return 0;
+	return error;
 }
 
 static bool is_number(const char *what)
