@@ -23,8 +23,6 @@
 #define DEPTH_MAX 200
 /* The number of ranges that a search goes back for one that contains others. */
 #define NESTED_MAX 16
-/* The number of DIEs that one can be made from, as in libdw. */
-#define ORIGINS_MAX 16
 /* libdw keeps all lines that it has decoded, so it is started again after so many. */
 #define LINES_MAX 400000
 
@@ -182,44 +180,13 @@ static uint32_t intern_path(Finder *finder, const char *path)
 	return intern(finder, whole);
 }
 
-/*
- * Returns the DIE that this one was made from. A reference to another unit of a split file counts
- * only if it is known where that unit is: otherwise it would lead to anything.
- */
-static bool follow(const Finder *finder, Dwarf_Die *die, unsigned int link, Dwarf_Die *ret_die)
-{
-	Dwarf_Attribute attribute;
-
-	return dwarf_attr(die, link, &attribute) &&
-	       (!finder->in_split || attribute.form != DW_FORM_ref_addr ||
-		finder->split.is_whole) &&
-	       dwarf_formref_die(&attribute, ret_die);
-}
-
-/* Finds an attribute of the DIE or of those that it was made from, as dwarf_attr_integrate(). */
-static bool find_attribute(const Finder *finder, const Dwarf_Die *die, unsigned int name,
-			   Dwarf_Attribute *ret_attribute)
-{
-	Dwarf_Die at = *die, from;
-
-	for (unsigned i = 0; i < ORIGINS_MAX; i++) {
-		if (dwarf_attr(&at, name, ret_attribute))
-			return true;
-		if (!follow(finder, &at, DW_AT_abstract_origin, &from) &&
-		    !follow(finder, &at, DW_AT_specification, &from))
-			return false;
-		at = from;
-	}
-	return false;
-}
-
 /* Returns a string of the DIE or of the one that it was made from, or NULL if it has none. */
 static const char *name_of(const Finder *finder, Dwarf_Die *die, unsigned int name)
 {
 	Dwarf_Attribute attribute;
 	const char *text;
 
-	if (!find_attribute(finder, die, name, &attribute))
+	if (!dwarf_attr_integrate(die, name, &attribute))
 		return NULL;
 	text = finder->in_split
 		       ? dwarf_split_string(&finder->split, &attribute)
@@ -251,11 +218,13 @@ static uint32_t read_name(Finder *finder, Dwarf_Die *die)
 /* Inlined calls of one function share its name, which is read once. */
 static uint32_t function_name(Finder *finder, Dwarf_Die *die)
 {
+	Dwarf_Attribute attribute;
 	Dwarf_Die origin;
 	uint64_t key;
 	uint32_t name;
 
-	if (!follow(finder, die, DW_AT_abstract_origin, &origin))
+	if (!dwarf_attr(die, DW_AT_abstract_origin, &attribute) ||
+	    !dwarf_formref_die(&attribute, &origin))
 		return read_name(finder, die);
 	key = (uint64_t)(uintptr_t)origin.addr;
 	name = map_get(&finder->origins, key);
@@ -546,20 +515,14 @@ static bool is_ada(int language)
 /* Returns the DIE that has the unit's functions below it. */
 static Dwarf_Die open_entries(Finder *finder)
 {
-	static const enum dwarf_missing missing[] = {
-		[DWARF_SPLIT_NO_FILE] = DWARF_NO_SPLIT_FILE,
-		[DWARF_SPLIT_OTHER_FILE] = DWARF_OTHER_SPLIT_FILE,
-		[DWARF_SPLIT_OTHER_PACKAGE] = DWARF_OTHER_PACKAGE,
-		[DWARF_SPLIT_DAMAGED_PACKAGE] = DWARF_DAMAGED_PACKAGE,
-	};
 	const char *name;
 	Dwarf_Die entries;
-	enum dwarf_split_result result =
-		dwarf_split_open(&finder->split, &finder->unit, &entries, &name);
+	int r = dwarf_split_open(&finder->split, &finder->unit, &entries, &name);
 
-	finder->in_split = result == DWARF_SPLIT_OPEN;
-	if (result >= DWARF_SPLIT_NO_FILE)
-		count_missing(finder->names, missing[result], name);
+	finder->in_split = r > 0;
+	if (r < 0)
+		count_missing(finder->names,
+			      r == -ESTALE ? DWARF_OTHER_SPLIT_FILE : DWARF_NO_SPLIT_FILE, name);
 	return finder->in_split ? entries : finder->unit;
 }
 

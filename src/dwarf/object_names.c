@@ -68,13 +68,8 @@ static void open_debug(Object *object)
 	companion = xcalloc(1, sizeof(*companion));
 	if (!debug_link_read(object->main.elf, companion))
 		return;
-	for (unsigned i = 0; i < COMPANION_CANDIDATES; i++) {
-		companion->candidate = i;
-		object->debug_fd = object->host->find(object->host->user, companion);
-		if (open_debug_fd(object, object->debug_fd))
-			return;
-		closep(&object->debug_fd);
-	}
+	object->debug_fd = object->host->find(object->host->user, companion);
+	open_debug_fd(object, object->debug_fd);
 }
 
 static void open_dwz(Object *object, Elf *elf)
@@ -83,16 +78,11 @@ static void open_dwz(Object *object, Elf *elf)
 
 	if (!debug_link_read_dwz(elf, companion))
 		return;
-	for (unsigned i = 0; i < COMPANION_CANDIDATES; i++) {
-		companion->candidate = i;
-		object->dwz_fd = object->host->find(object->host->user, companion);
-		if (elf_map_open(object->dwz_fd, &object->dwz) == 0 &&
-		    debug_link_same_build_id(object->dwz.elf, companion->build_id,
-					     companion->build_id_len))
-			return;
-		elf_map_close(&object->dwz);
-		closep(&object->dwz_fd);
-	}
+	object->dwz_fd = object->host->find(object->host->user, companion);
+	if (elf_map_open(object->dwz_fd, &object->dwz) == 0 &&
+	    debug_link_same_build_id(object->dwz.elf, companion->build_id, companion->build_id_len))
+		return;
+	elf_map_close(&object->dwz);
 }
 
 /* ---- what symbol tables know -------------------------------------------------- */

@@ -84,27 +84,6 @@ def test_missing_file_is_named(context):
     expect_failure(check_note, said, program, dwo, "not found")
 
 
-def test_unusable_package_is_named(context):
-    """A .dwp file that is of another build, or damaged, is not called a missing .dwo file."""
-    needs_command("llvm-dwp")
-    program, dwo, _ = make_split(context, "split")
-    package = program.with_name(f"{program.name}.dwp")
-    hidden = dwo.rename(dwo.with_name("hidden"))
-    object_files.run("g++", "-O0", "-g", "-gsplit-dwarf", "-c", object_files.WORKLOADS / "inlines.cc",
-                     "-o", "other.o", cwd=dwo.parent)
-    object_files.run("llvm-dwp", "other.dwo", "-o", package, cwd=dwo.parent)
-    _, said = record(context, program, 50)
-    other = f"1 unit not in {package}, which is of another build, nor in a .dwo file, such as {dwo}"
-    check(other in said and other in reported(context), f"not said: {said}")
-    object_files.run("objcopy", "--remove-section=.debug_cu_index", package)
-    _, said = record(context, program, 50)
-    damaged = f"{package} has no index that can be read, and 1 .dwo file not found, such as {dwo}"
-    check(damaged in said and other not in said, f"not said: {said}")
-    hidden.rename(dwo)
-    _, said = record(context, program, 50)
-    check("are missing" not in said, said)
-
-
 def test_only_what_the_process_may_read(context):
     """Its path is in the program, so root does not open it for a process that could not."""
     needs_root()

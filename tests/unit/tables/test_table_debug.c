@@ -108,15 +108,14 @@ static int open_below(void *user, const MappedFile *file, const char *path)
 }
 
 /* A TableFindDebug. */
-static int find_debug(void *user, uint32_t id, const char *debuglink, unsigned candidate)
+static int find_debug(void *user, uint32_t id, const char *debuglink)
 {
 	Fixture *fixture = user;
 	DebugFiles files = {.file = &fixture->file, .open = open_below, .open_user = fixture};
 	int fd;
 
 	assert_int_equal(id, 1);
-	fd = debuglink ? debug_files_by_link(&files, debuglink, candidate)
-		       : debug_files_by_build_id(&files);
+	fd = debuglink ? debug_files_by_link(&files, debuglink) : debug_files_by_build_id(&files);
 	debug_files_free(&files);
 	return fd;
 }
