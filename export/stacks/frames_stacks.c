@@ -252,8 +252,8 @@ static size_t count_until_planted(Frames *frames, const Walked *walked)
 /*
  * Returns how many frames there are up to a function with which fibers begin, if the stack ends
  * there in no valid way: it runs or calls another one itself, and what lies above it on the stack
- * is no return address. One that leads to no code may have been taken for a frame. 0: it does not
- * end so.
+ * cannot be a return address. A word that leads to no code may have been taken for a frame. 0: it
+ * does not end so.
  */
 static size_t count_until_fiber(Frames *frames, const Walked *walked, enum stack_result reason)
 {

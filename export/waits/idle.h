@@ -5,8 +5,8 @@
  *
  * Whether a wait counts does not follow from the system call, but from what ended it and from where
  * in the program it is. In this order:
- * - it counts if a hundredth of it or more is on the critical path; so do all waits of a main
- * thread for whose end the run waits;
+ * - it counts if a hundredth of it or more is on the critical path. All waits of a main thread
+ *   count if the run waits for the end of this thread;
  * - it is idle if no thread of the recording ended it, or if it did not end. A few timeouts belong
  *   to the wait that follows at the same place, if a thread ended that one; and a wait that did not
  *   end counts if threads ended other waits at its place that count;

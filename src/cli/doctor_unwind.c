@@ -122,7 +122,7 @@ static int is_mapped(void *user, enum mapped_method way, int fd, const struct st
 	return way == MAPPED_BY_LINK || st->st_ino == mapping->inode ? 0 : -ESTALE;
 }
 
-/* Handles one mapping of the process. */
+/* What add_mapping() needs besides the mapping. */
 typedef struct MappingAdder {
 	Doctor *doctor;
 	uint32_t ns_tgid;

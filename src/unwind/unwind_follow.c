@@ -66,7 +66,7 @@ static const uint8_t *byte_at(const Follow *follow, uint32_t offset)
 	return follow->code->bytes + follow->from + offset;
 }
 
-/* Returns the instruction, whose length is kept: each one is passed several times. */
+/* Returns the instruction. Its length is kept, because each one is passed several times. */
 static Instruction instruction_at(Follow *follow, uint32_t offset)
 {
 	Instruction instruction =

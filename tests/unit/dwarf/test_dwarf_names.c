@@ -465,7 +465,7 @@ static bool build_d(const struct variant *variant, const char *folder)
 	return done;
 }
 
-/* Compares every build whose number is `first` modulo `step`. */
+/* Compares each `step`th build, from number `first` on. */
 static void compare_all(const struct variant *list, size_t count, size_t first, size_t step,
 			bool (*make)(const struct variant *variant, const char *folder))
 {

@@ -277,7 +277,7 @@ static void test_own_program(void **state)
 	" int s = many(argc, 1, 2, 3, 4, 5, 6, 7) + moves(argc + 9, 1, 2, 3, 4, 5, 6);\n"          \
 	" return (s + list(argc, 1, 2, 3, 4, 5, 6, 7, 8)) & 1; }\n"
 
-/* Functions that align the stack, whose arguments are found by the caller's stack pointer. */
+/* Functions that align the stack, and find their arguments by the caller's stack pointer. */
 static void test_aligned_program(void **state)
 {
 	static const char *const options[] = {"-O1", "-O2 -mavx2", "-Os", "-O2 -mstackrealign -s"};
