@@ -259,10 +259,13 @@ static void bytes_free(const Thread *thread, uint8_t *bytes)
 /* Notes that `ns` of an interval of a thread are on the critical path. */
 static void mark_wait(IdleFinder *finder, uint32_t owner, size_t wait, uint64_t ns)
 {
-	const Thread *thread = &finder->timeline->threads.items[owner];
+	const Thread *thread;
 
-	if (ns == 0 || ns < (interval_end(thread, wait) - thread->intervals.items[wait].start_ns) /
-				       ON_PATH_SHARE)
+	if (ns == 0)
+		return;
+	thread = &finder->timeline->threads.items[owner];
+	if (ns <
+	    (interval_end(thread, wait) - thread->intervals.items[wait].start_ns) / ON_PATH_SHARE)
 		return;
 	if (!finder->on_path[owner])
 		finder->on_path[owner] = bytes_new(thread);

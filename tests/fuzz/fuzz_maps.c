@@ -32,6 +32,25 @@ static void read_line(const char *text, size_t size)
 	fuzz_require(strlen(mapping.path) <= strlen(original));
 }
 
+static int find_own_code(void *user, const ProcMapping *mapping)
+{
+	uint64_t code = (uintptr_t)read_line;
+
+	*(bool *)user |= mapping->exec && mapping->start <= code && code < mapping->end;
+	return 0;
+}
+
+/* The kernel's own lines are understood, too. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	bool found = false;
+
+	(void)argc;
+	(void)argv;
+	fuzz_require(proc_maps_each(getpid(), find_own_code, &found) == 0 && found);
+	return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *p = (const char *)data, *end = p + size;
