@@ -258,6 +258,22 @@ enum cost_program { COST_NONE, COST_SWITCH, COST_WAKING, COST_TICK, COST_PROGRAM
  */
 enum tick_state { TICKS_RUNNING, TICKS_PAUSED };
 
+/* Events at which a program of bpf/scripts runs after one of bpf/probes, which leaves it a note. */
+enum script_event {
+	SCRIPT_AT_SWITCH,  /* a switch-out */
+	SCRIPT_AT_WAKING,  /* the waker's */
+	SCRIPT_AT_REQUEST, /* the submitter's of a bio */
+	SCRIPT_AT_FAULT,   /* the end of a page fault */
+	SCRIPT_EVENTS
+};
+
+/* The event of the script frames that are read next; ns 0: none. */
+struct script_note {
+	u64 ns;	 /* the time of its record */
+	u32 tid; /* the thread that the record's stack is of */
+	u32 reserved;
+};
+
 /*
  * One CPU's account of sent and lost records. first/last_lost_ns: see loss.c. It has a page of its
  * own: where a change of address space empties the TLB, as on virtual machines without PCIDs, each
@@ -275,6 +291,7 @@ struct cpu_account {
 	 * scheduler's clock was ahead of CLOCK_MONOTONIC then.
 	 */
 	u64 run_tid, run_ahead_ns;
+	struct script_note script_notes[SCRIPT_EVENTS];
 	u64 waiting;	/* CPU_WAITS() and CPU_WAIT_NS(): targets that are runnable here */
 	u8 softirq;	/* vector + 1 of the last soft interrupt that began here; softirq.bpf.c */
 	u8 softirq_own; /* 1: the current task's own system call raised it */
@@ -393,9 +410,10 @@ struct unwind_process {
 	u64 start_boottime; /* the leader's */
 	u64 tables_ns;	    /* see rec_stack */
 	u64 list_cookie;    /* the cookie of the list's head */
-	u32 cell, count; /* the list: the index of its head, and the number of mappings after it */
-	u32 seed_count;	 /* counts past SEEDS_MAX if seeds were not stored */
-	u32 reserved;
+	u32 cell, count;  /* the list: the index of its head, and the number of mappings after it */
+	u32 seed_count;	  /* counts past SEEDS_MAX if seeds were not stored */
+	u32 may_describe; /* 1: what it says of code in new memory without a file may give it a
+			     table; 0: it has none */
 	struct unwind_mapping seeds[SEEDS_MAX];
 	/*
 	 * The memory of a deleted entry is reused at once, so a copy of an entry is valid only if
@@ -433,10 +451,12 @@ struct unwind_counts {
 	u64 seed_lost;	  /* no slot for a mapping that BPF found */
 	u64 torn;	  /* a process's entry changed while it was read */
 	u64 copies;	  /* stack copies sent */
+	u64 copies_busy;  /* and not taken, because the CPU's copy was in use */
 	u64 vma_busy;	  /* bpf_find_vma could not take the lock of the mappings */
 };
 
-#define COPY_SIZE (64u << 10) /* the most that perf can copy */
+/* Some programs have frames of 90 KB (igzip), and two of them on one stack. */
+#define COPY_SIZE (256u << 10)
 
 /*
  * REC_STACK_COPY: registers and stack of a walk that ended because a mapping or a table was
@@ -451,8 +471,9 @@ struct rec_stack_copy {
 	u64 start_boottime; /* of the process */
 	u64 tables_ns;
 	u64 regs[DWARF_REGS + 1]; /* by DWARF register number; the last is the program counter */
-	u32 size;		  /* bytes of `stack`, which starts at rsp */
-	u32 reserved;
+	u64 absent;		  /* a bit for each page from rsp on that was not in memory */
+	u32 size;		  /* bytes of `stack`: from rsp on, without absent pages */
+	u32 busy;		  /* for BPF: this CPU's copy is being made or sent */
 	u8 stack[COPY_SIZE];
 };
 

@@ -50,6 +50,10 @@ enum record_kind_flags {
 	KIND(FUTEX, 24, "futex", RECORD_EVENT, sizeof(struct rec_futex))                           \
 	KIND(ARGS, 25, "arguments", RECORD_EVENT | RECORD_DROPPABLE,                               \
 	     offsetof(struct rec_args, text))                                                      \
+	KIND(SCRIPT, 26, "script frames", RECORD_EVENT | RECORD_DROPPABLE,                         \
+	     sizeof(struct rec_script))                                                            \
+	KIND(SCRIPT_STACK, 27, "script stack", 0, sizeof(struct rec_script_stack))                 \
+	KIND(SCRIPT_CODE, 28, "script function", 0, sizeof(struct rec_script_code))                \
                                                                                                    \
 	KIND(META, 33, "metadata", 0, sizeof(struct rec_meta))                                     \
 	KIND(WINDOW, 34, "window", 0, sizeof(struct rec_window))                                   \

@@ -319,6 +319,8 @@ enum file_flags {
 	FILE_DELETED = 1 << 2,	  /* it was unlinked before it was opened */
 	FILE_UNREADABLE = 1 << 3, /* cannot be opened, or is not ELF: no names */
 	FILE_JIT = 1 << 4,	  /* not mapped: a perf map or jitdump, which names REC_CODE */
+	/* made of what a process's memory says of code that it has made; it is where the code is */
+	FILE_MEMORY = 1 << 5,
 };
 
 struct rec_file {
@@ -484,5 +486,6 @@ struct rec_device {
 };
 
 #include "object_records.h"
+#include "script_records.h"
 
 #endif

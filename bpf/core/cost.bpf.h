@@ -34,15 +34,18 @@ static __always_inline void cost_add(u64 begin_ns)
 		account->own_run_ns += bpf_ktime_get_ns() - begin_ns + clock_ns;
 }
 
-/* Does the same for on_tick, whose time is also kept apart: the rate of ticks depends on it. */
-static __always_inline void cost_of_tick(struct cpu_account *account, u64 begin_ns)
+/* Adds the time of a program of a tick. It is also kept apart: the rate of ticks depends on it. */
+static __always_inline void cost_add_tick(struct cpu_account *account, u64 ns)
 {
-	u64 ns = bpf_ktime_get_ns() - begin_ns + clock_ns;
-
-	if (!account)
-		return;
 	account->own_run_ns += ns;
 	account->ticks_ns += ns < TICK_MAX_NS ? ns : TICK_MAX_NS;
+}
+
+/* Does the same as cost_add() for on_tick. */
+static __always_inline void cost_of_tick(struct cpu_account *account, u64 begin_ns)
+{
+	if (account)
+		cost_add_tick(account, bpf_ktime_get_ns() - begin_ns + clock_ns);
 }
 
 /* Does the same for on_switch. */

@@ -384,8 +384,13 @@ struct task_io_accounting {
 
 struct io_uring_task;
 
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
+	struct thread_struct thread;
 	unsigned int __state;
 	unsigned int flags;
 	/* int, and u8 in 7.2: libbpf adapts the loads of unsigned fields only. */

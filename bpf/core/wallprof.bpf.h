@@ -253,7 +253,10 @@ struct stack_slot {
 	};
 } __attribute__((aligned(MAP_PAGE)));
 
-/* One entry per scratch slot, with the same index. */
+/*
+ * One entry per CPU, because an entry is large. A program that interrupts another one while it
+ * makes a copy takes none: its stack stays as BPF could walk it.
+ */
 struct copies_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -13,6 +13,7 @@
  */
 #include "block.bpf.h"
 #include "cost.bpf.h"
+#include "script_programs.bpf.h"
 #include "syscall.bpf.h"
 
 #define BIOS_MAX 1024 /* limit of bios in a request: BLK_MAX_REQUEST_COUNT and more */
@@ -95,6 +96,8 @@ static __always_inline void begin_bio(void *ctx, u64 key, u64 ns, u32 held_us)
 	/* Other processes, too, are named beside those whose requests they delay. */
 	if (!(record.h.flags & REQUEST_TARGET))
 		describe_non_target(task, ns);
+	if (record.ustack && held_us != NOT_QUEUED)
+		script_note(SCRIPT_AT_REQUEST, record.tid, ns);
 	bpf_map_update_elem(&open_bios, &key, &record, BPF_ANY);
 }
 
@@ -146,10 +149,17 @@ static __always_inline void bio_queued(void *ctx, u64 ns)
 	u64 key = first_argument(ctx);
 	struct rec_request *before = bpf_map_lookup_elem(&open_bios, &key);
 
-	if (before && before->held_us == NOT_QUEUED && is_same_bio(before, key))
+	if (before && before->held_us == NOT_QUEUED && is_same_bio(before, key)) {
 		before->held_us = held_since(before->submit_ns);
-	else
+		/*
+		 * Unless it was held back, this is still the call that has submitted it. Only
+		 * targets have a stack.
+		 */
+		if (before->ustack)
+			script_note(SCRIPT_AT_REQUEST, before->tid, before->submit_ns);
+	} else {
 		begin_bio(ctx, key, ns, 0);
+	}
 }
 
 SEC("tp_btf/block_bio_queue")

@@ -178,7 +178,10 @@ SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault_end_stack, struct vm_area_struct *vma, unsigned long address,
 	     unsigned int flags, struct pt_regs *regs, unsigned int result)
 {
-	return fault_returned(ctx, vma, address, flags, regs, result, /* with_stack= */ true);
+	fault_returned(ctx, vma, address, flags, regs, result, /* with_stack= */ true);
+	if (scripts_loaded)
+		bpf_tail_call(ctx, &script_on_function, 0);
+	return 0;
 }
 
 /*
@@ -313,7 +316,10 @@ int on_fault_accounted(struct fault_event *event)
 SEC("perf_event")
 int on_fault_accounted_stack(struct fault_event *event)
 {
-	return fault_accounted(event, /* with_stack= */ true);
+	fault_accounted(event, /* with_stack= */ true);
+	if (scripts_loaded)
+		bpf_tail_call(event, &script_on_event, SCRIPT_AFTER_FAULT);
+	return 0;
 }
 
 /*

@@ -6,6 +6,7 @@
 #define WALLPROF_FAULT_BPF_H
 
 #include "inode.bpf.h"
+#include "script_programs.bpf.h"
 #include "user_side.bpf.h"
 
 /* The task's slot, which may hold a fault of another task. */
@@ -42,8 +43,10 @@ static __always_inline void fault_emit(void *ctx, struct rec_fault *record,
 	record->tid = task->pid;
 	record->start_ns = open->start_ns;
 	record->address = open->address;
-	if (with_stack)
+	if (with_stack) {
 		record->ustack = own_user_stack(ctx, task, (s64)regs->orig_ax >= 0, record->h.ns);
+		script_note(SCRIPT_AT_FAULT, record->tid, record->h.ns);
+	}
 	emit(RING_BULK, &record->h, sizeof(*record));
 }
 

@@ -4,6 +4,7 @@
  * where no target is seen (sample_timer.c).
  */
 #include "cost.bpf.h"
+#include "script_programs.bpf.h"
 #include "user_stack.bpf.h"
 
 /*
@@ -58,6 +59,8 @@ int on_tick(struct tick_context *ctx)
 	emit(RING_BULK, &record.h, sizeof(record));
 	cost_phases_end(COST_RING);
 	cost_of_tick(account, ns);
+	if (scripts_loaded)
+		bpf_tail_call(ctx, &script_on_event, SCRIPT_AFTER_TICK);
 	return 0;
 }
 

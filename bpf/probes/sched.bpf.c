@@ -13,6 +13,7 @@
 #include "fault.bpf.h"
 #include "irq_context.bpf.h"
 #include "object.bpf.h"
+#include "script_programs.bpf.h"
 #include "syscall.bpf.h"
 #include "unwind_process.bpf.h"
 
@@ -122,6 +123,7 @@ __noinline int switch_object(struct rec_switch *record, s32 fd)
 		return 0;
 	kind = object_emit_all(file, syscall_multi_fd(record->syscall) == MULTI_FD_EPOLL,
 			       OBJECT_KEY(record));
+	prev = bpf_get_current_task_btf(); /* kept, it would need room on 6.1's stack */
 	if (prev->flags & PF_IO_WORKER)
 		record->fd_kind = kind;
 	else if (kind == FD_UNIX)
@@ -313,6 +315,7 @@ __noinline int emit_switch(struct rec_switch *record)
 		return 0;
 	if (account->tick_state == record->h.ns)
 		wake = BPF_RB_FORCE_WAKEUP;
+	script_switch(account, record);
 	if (record->parts & SWITCH_HAS_OBJECT)
 		return emit_and(wake, RING_SCHED, &record->h, sizeof(*record));
 	if (record->parts & SWITCH_HAS_OUT)
@@ -555,9 +558,11 @@ static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
 		return;
 	if (wants_kernel)
 		record->kstack = kernel_stack(slot, ctx, KERNEL_PROBE_WAKING, record->h.ns);
-	if (wants_user)
+	if (wants_user) {
 		record->ustack =
 			user_stack(slot, ctx, waker, (s64)regs->orig_ax >= 0, record->h.ns);
+		script_note(SCRIPT_AT_WAKING, record->waker_tid, record->h.ns);
+	}
 	slot_release(slot);
 }
 

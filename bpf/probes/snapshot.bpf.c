@@ -35,7 +35,7 @@ static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
 	bytes = bpf_get_task_stack(task, slot->stack.frames, frames_size(), 0);
 	if (task->on_cpu || seq_of(task) != seq)
 		bytes = 0;
-	id = slot_finish(slot, bytes, 0, 0, 0, ns);
+	id = slot_finish(slot, bytes, 0, 0, 0, 0, ns);
 	slot_release(slot);
 	return id;
 }
@@ -84,6 +84,7 @@ static __always_inline void copy_sleeping_stack(struct task_struct *task,
 
 	barrier_var(size);
 	copy->size = 0;
+	copy->absent = 0;
 	if (bpf_copy_from_user_task(copy->stack, size, (void *)sp, task, 0))
 		return;
 	copy->size = size;
@@ -127,21 +128,20 @@ static __always_inline int send_leaf(struct stack_slot *slot, struct task_struct
  */
 static __always_inline void copy_stack_of(struct task_struct *task, struct stack_slot *slot, u64 ns)
 {
-	struct rec_stack_copy *copy;
-	u32 index = slot->index;
+	struct rec_stack_copy *copy = copy_take(slot);
 	u16 seq = seq_of(task);
 
-	copy = bpf_map_lookup_elem(&copies, &index);
 	if (!copy)
 		return;
 	load_registers(&slot->walk, (struct pt_regs *)bpf_task_pt_regs(task));
 	copy->start_boottime = BPF_CORE_READ(task, group_leader, start_boottime);
 	copy->tables_ns = ns;
 	copy_sleeping_stack(task, copy, slot->walk.sp);
-	if (!copy->size || task->on_cpu || seq_of(task) != seq || send_leaf(slot, task, ns))
-		return;
-	thread_slot(task->pid)->stack_sent = sent_mark(task);
-	send_copy(slot, copy, task, ns);
+	if (copy->size && !task->on_cpu && seq_of(task) == seq && !send_leaf(slot, task, ns)) {
+		thread_slot(task->pid)->stack_sent = sent_mark(task);
+		send_copy(slot, copy, task, ns);
+	}
+	copy_release(copy);
 }
 
 /*

@@ -51,6 +51,25 @@ static __always_inline void load_registers(struct walk *walk, struct pt_regs *re
 
 #define PAGE_SIZE (1UL << PAGE_SHIFT)
 
+/* Returns this CPU's copy, to be given back with copy_release(), or NULL if it is in use. */
+static __always_inline struct rec_stack_copy *copy_take(const struct stack_slot *slot)
+{
+	u32 cpu = slot->index / SCRATCH_SLOTS;
+	struct rec_stack_copy *copy = bpf_map_lookup_elem(&copies, &cpu);
+
+	if (!copy)
+		return NULL;
+	if (__sync_val_compare_and_swap(&copy->busy, 0, 1) == 0)
+		return copy;
+	__sync_fetch_and_add(&unwind_counts.copies_busy, 1);
+	return NULL;
+}
+
+static __always_inline void copy_release(struct rec_stack_copy *copy)
+{
+	__sync_val_compare_and_swap(&copy->busy, 1, 0);
+}
+
 /*
  * Sends the copy with slot->walk.regs and the id of slot->stack. start_boottime, tables_ns and the
  * stack are in the copy already.
@@ -64,7 +83,6 @@ static __always_inline int send_copy(struct stack_slot *slot, struct rec_stack_c
 	copy->tgid = task->tgid;
 	copy->exec_id = task->self_exec_id;
 	__builtin_memcpy(copy->regs, slot->walk.regs, sizeof(copy->regs));
-	copy->reserved = 0;
 	length = offsetof(struct rec_stack_copy, stack) + copy->size;
 	if (length > sizeof(*copy))
 		return 0;

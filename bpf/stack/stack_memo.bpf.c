@@ -199,7 +199,9 @@ static __always_inline bool read_runs(const struct user_stack_memo *memo, struct
 			break;
 		barrier_var(into);
 		barrier_var(size);
-		if (into > MEMO_SPAN || size > MEMO_SPAN || size == 0)
+		/* A check for 0, too, would be made one with that of size, which 6.12 does not
+		 * know. */
+		if (into > MEMO_SPAN || size > MEMO_SPAN)
 			return false;
 		if (bpf_probe_read_user(
 			    (u8 *)slot->span + into, size,
@@ -368,9 +370,9 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
  *
  * That walk (arch/x86/kernel/unwind_orc.c, unwind_frame.c; not unwind_guess.c) is a pure function
  * of where it begins and of the words of the stack that it takes for return addresses or for
- * pointers to frames. It begins in the tracing code's own frames, which have a fixed size and lie
- * below the address of the program's context; the context lies in the frame of the kernel function
- * that runs the program.
+ * pointers to frames. It begins in the tracing code's own frames, which have a fixed size, lie
+ * below the address of the program's context and are left out; the context lies in the frame of the
+ * kernel function that runs the program.
  *
  * Which words the walk read is not known, but what it found there is: the return addresses are its
  * frames, and a word that a later frame was found by is an address of the stack. So all words are
@@ -389,14 +391,11 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
  *
  * If the kernel has replaced a return address (function graph tracer, return probes), the word
  * stands for another address that is stored elsewhere. So a stack is stored only if all its frames
- * but the program's own were found as words, up to the one in the entry code.
+ * were found as words, up to the one in the entry code.
  */
 
 /* Kernel code, modules and BPF programs lie in the last 2 GiB of the address space. */
 #define KERNEL_CODE 0xffffffff80000000ULL
-
-/* The frames below the context: the program, and the kernel function that runs it. */
-#define TRACING_FRAMES 2
 
 /*
  * The words above the moving part, at the end of the stack: rbp and the outermost return address.
@@ -653,7 +652,7 @@ __noinline int kernel_memo_store(struct stack_slot *slot, enum kernel_probe prob
 	__builtin_memset(slot->window, 0, FRAME_BITS / 8);
 	bpf_loop(slot->stack.count, memo_add_frame, &builder, 0);
 	bpf_loop(builder.words, memo_add_word, &builder, 0);
-	if (builder.frames > TRACING_FRAMES) {
+	if (builder.frames > 0) {
 		memo->read.count = 0; /* an empty memo matches no stack */
 		memo_count(MEMO_KERNEL, MEMO_FAR);
 	}

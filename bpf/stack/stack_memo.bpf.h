@@ -7,8 +7,8 @@
 
 #include "wallprof.bpf.h"
 
-/* The programs whose kernel stacks are remembered. Their own frames, which belong to the stack,
- * differ, so a memo is for one of them. */
+/* The programs that remember kernel stacks. They stand at different hooks, so a memo is for
+ * one of them. */
 enum kernel_probe { KERNEL_PROBE_SWITCH, KERNEL_PROBE_WAKING };
 
 /*

@@ -233,7 +233,7 @@ __noinline int find_by_vma(struct stack_slot *slot, u64 pc)
 	mapping->last = found->last;
 	mapping->load = found->start;
 	mapping->table = 0;
-	mapping->row = found->file ? NO_TABLE_YET : NO_TABLE_JIT;
+	mapping->row = found->file ? NO_TABLE_YET : NO_TABLE_JIT - (slot->process.may_describe & 1);
 	if (found->vdso)
 		map_object(mapping, &vdso_object, found->start);
 	else if (found->file && !unwind_map_object(mapping, found))
@@ -427,6 +427,7 @@ __noinline int unwind_load_process(struct stack_slot *slot)
 	barrier();
 	process = process_of(task, start);
 	slot->process.count = slot->process.seed_count = slot->process.version = 0;
+	slot->process.may_describe = 0;
 	if (!process)
 		return 0;
 	__builtin_memcpy(&slot->process, process, offsetof(struct unwind_process, seeds));
@@ -438,6 +439,7 @@ __noinline int unwind_load_process(struct stack_slot *slot)
 	    is_entry_of(&slot->process, task, start))
 		return 0;
 	slot->process.count = slot->process.seed_count = slot->process.version = 0;
+	slot->process.may_describe = 0;
 	__sync_fetch_and_add(&unwind_counts.torn, 1);
 	return 0;
 }
@@ -572,35 +574,58 @@ __noinline int unwind_walk(struct stack_slot *slot)
 
 /* ---- a copy, for the recorder to walk ---------------------------------------------- */
 
+#define STACK_MAX (8u << 20) /* the usual limit, and the size of glibc's threads' stacks */
+
 /* The size so far is in the copy: the verifier does not track it there, and follows one turn. */
 struct own_copy {
 	struct rec_stack_copy *copy;
 	u64 sp;
+	u64 first; /* bytes of the first page */
+	u64 room;  /* bytes up to the stack's end, or 0 if the end is not known */
 };
 
 static long copy_own_page(u32 index, struct own_copy *state)
 {
 	struct rec_stack_copy *copy = state->copy;
-	u64 size = copy->size;
+	u64 size = copy->size, at = state->first + index * PAGE_SIZE;
 
-	if (size > COPY_SIZE - PAGE_SIZE ||
-	    bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(state->sp + size)))
+	if (size > COPY_SIZE - PAGE_SIZE)
 		return 1;
-	copy->size = size + PAGE_SIZE;
-	return 0;
+	if (!bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(state->sp + at))) {
+		copy->size = size + PAGE_SIZE;
+		return 0;
+	}
+	copy->absent |= 1UL << ((index + 1) & 63);
+	return at >= state->room;
 }
 
 /*
- * Copies the current task's stack, page by page, because the pages above the stack may not be
- * present. size 0: nothing was copied.
+ * Returns how many bytes of the stack lie above sp, or 0 if that is not known. A program's stack
+ * ends below its arguments, and that of a thread where the thread's own variables begin, if the C
+ * library put them there as glibc and musl do.
  */
-static __always_inline void copy_own_stack(struct rec_stack_copy *copy, u64 sp)
+static __always_inline u64 stack_room(struct task_struct *task, u64 sp)
 {
-	struct own_copy state = {.copy = copy, .sp = sp};
+	u64 end = task->pid == task->tgid ? BPF_CORE_READ(task, mm, start_stack)
+					  : BPF_CORE_READ(task, thread.fsbase);
+
+	return end > sp && end - sp < STACK_MAX ? end - sp : 0;
+}
+
+/*
+ * Copies the current task's stack page by page. Pages may be absent: of a large array nothing may
+ * have been used yet, and above the stack there may be nothing. size 0: nothing was copied.
+ */
+static __always_inline void copy_own_stack(struct rec_stack_copy *copy, struct task_struct *task,
+					   u64 sp)
+{
+	struct own_copy state = {.copy = copy, .sp = sp, .room = stack_room(task, sp)};
 	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
 
 	barrier_var(size);
+	state.first = size;
 	copy->size = 0;
+	copy->absent = 0;
 	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
 		return;
 	copy->size = size;
@@ -612,19 +637,19 @@ __noinline int unwind_copy(struct stack_slot *slot)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct rec_stack_copy *copy;
-	u32 index;
 
 	if (!slot)
 		return 0;
-	index = slot->index;
-	copy = bpf_map_lookup_elem(&copies, &index);
+	copy = copy_take(slot);
 	if (!copy)
 		return 0;
 	load_registers(&slot->walk, regs);
 	copy->start_boottime = process_start();
 	copy->tables_ns = slot->process.tables_ns;
-	copy_own_stack(copy, slot->walk.sp);
-	return send_copy(slot, copy, task, slot->stack.h.ns);
+	copy_own_stack(copy, task, slot->walk.sp);
+	send_copy(slot, copy, task, slot->stack.h.ns);
+	copy_release(copy);
+	return 0;
 }
 
 char LICENSE[] SEC("license") = "GPL";

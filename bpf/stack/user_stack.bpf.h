@@ -66,9 +66,12 @@ static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
 	return stack->id;
 }
 
-/* The same for frames from bpf_get_stack, of which there are `bytes`. */
-static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u8 flags, u32 tgid,
-				       u64 seed, u64 ns)
+/*
+ * The same for frames from bpf_get_stack, of which there are `bytes`, without the `skipped` first
+ * ones.
+ */
+static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u32 skipped, u8 flags,
+				       u32 tgid, u64 seed, u64 ns)
 {
 	struct rec_stack *stack = &slot->stack;
 	u64 count = bytes < 0 ? 0 : (u64)bytes / sizeof(u64);
@@ -77,10 +80,12 @@ static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u8 f
 	stack->h.flags = flags;
 	stack->tgid = tgid;
 	stack->tables_ns = 0;
-	if (count >= setting_max_stack)
+	if (count + skipped >= setting_max_stack)
 		stack->result = STACK_TRUNCATED;
 	else
 		stack->result = flags & STACK_USER ? STACK_FRAME_POINTERS : STACK_COMPLETE;
+	/* Or clang omits slot_send()'s check of the count, which the verifier of 6.12 needs. */
+	barrier();
 	return slot_send(slot, seed, ns);
 }
 
@@ -95,20 +100,28 @@ static __always_inline u32 frames_size(void)
 	return (frames < MAX_FRAMES ? frames : MAX_FRAMES) * sizeof(u64);
 }
 
-static __always_inline u64 walk_kernel_stack(struct stack_slot *slot, void *ctx, u64 ns)
+static __always_inline u64 walk_kernel_stack(struct stack_slot *slot, void *ctx, u32 skipped,
+					     u64 ns)
 {
-	return slot_finish(slot, bpf_get_stack(ctx, slot->stack.frames, frames_size(), 0), 0, 0, 0,
-			   ns);
+	return slot_finish(slot, bpf_get_stack(ctx, slot->stack.frames, frames_size(), skipped),
+			   skipped, 0, 0, 0, ns);
 }
 
 /* The kernel stack at a tick, which hits any function: it has no memo. */
 static __always_inline u64 interrupted_kernel_stack(struct stack_slot *slot, void *ctx, u64 ns)
 {
-	u64 id = walk_kernel_stack(slot, ctx, ns);
+	u64 id = walk_kernel_stack(slot, ctx, 0, ns);
 
 	cost_phase(COST_KERNEL_WALK);
 	return id;
 }
+
+/*
+ * The frames below ctx: the program, and the kernel function that runs it. The latter runs it at
+ * one of two places, by whether the kernel counts the programs' time, so the same stack
+ * would have two ids.
+ */
+#define TRACING_FRAMES 2
 
 /* Takes the kernel stack at a tracepoint; ctx lies on that stack. */
 static __always_inline u64 kernel_stack(struct stack_slot *slot, void *ctx, enum kernel_probe probe,
@@ -123,7 +136,7 @@ static __always_inline u64 kernel_stack(struct stack_slot *slot, void *ctx, enum
 		id = known;
 		cost_phase(COST_KERNEL_HIT);
 	} else {
-		id = walk_kernel_stack(slot, ctx, ns);
+		id = walk_kernel_stack(slot, ctx, TRACING_FRAMES, ns);
 		if (known && id != known)
 			memo_count(MEMO_KERNEL, MEMO_WRONG);
 		if (id)
@@ -214,7 +227,7 @@ static __always_inline u64 user_stack(struct stack_slot *slot, void *ctx, struct
 	if (setting_user_stacks == USER_STACKS_TABLES)
 		return walk_user_stack(slot, task, seed, in_syscall, ns);
 	bytes = bpf_get_stack(ctx, slot->stack.frames, frames_size(), BPF_F_USER_STACK);
-	return slot_finish(slot, bytes, flags, task->tgid, seed ^ in_syscall, ns);
+	return slot_finish(slot, bytes, 0, flags, task->tgid, seed ^ in_syscall, ns);
 }
 
 /* Takes it in a slot of its own. */

@@ -3,6 +3,7 @@
 #include "cpu_users.h"
 #include "critical_path.h"
 #include "idle.h"
+#include "interpreter_locks.h"
 #include "recording_cost.h"
 #include "wait_reasons.h"
 #include <errno.h>
@@ -19,9 +20,10 @@ int analysis_run(Timeline *timeline, Frames *frames, pid_t critical_tid)
 	objects_name_users(timeline);
 	wait_name_futexes(timeline, frames);
 	objects_find_alike(&timeline->objects);
+	interpreter_locks_join_words(timeline);
 	critical_path_find(timeline, thread);
 	if (critical_tid == 0)
-		critical_path_drop_service(timeline);
+		critical_path_hide(timeline);
 	/* A wait on the critical path is never idle. */
 	idle_find(timeline);
 	return 0;

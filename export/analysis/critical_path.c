@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "critical_path.h"
+#include "interpreter_locks.h"
 #include "timeline.h"
 #include <string.h>
 
@@ -8,6 +9,18 @@ typedef struct Place {
 	uint32_t thread;
 	uint64_t ns;
 } Place;
+
+/*
+ * A wait for an interpreter's lock that the walk left for the thread that had the lock. Until the
+ * wait began the walk goes from holder to holder.
+ */
+typedef struct LockChase {
+	bool active;
+	LockTurn turn;
+	uint64_t from_ns; /* the turn began then */
+	/* The thread of the walk has the lock since then; from_ns: since before the turn. */
+	uint64_t since_ns;
+} LockChase;
 
 /*
  * A thread that the walk left in a sleep, for the cause of the wakeup. What the thread did before
@@ -19,6 +32,7 @@ typedef struct Sleeper {
 	size_t interval;
 	/* From then on it waits for the thread that the walk enters. */
 	uint64_t since_ns;
+	LockChase chase; /* the walk's when it left the thread */
 } Sleeper;
 
 /* The limit of Waiters. In a longer convoy the oldest are dropped, but not the first one. */
@@ -27,6 +41,8 @@ typedef struct Sleeper {
 typedef struct Walk {
 	Timeline *timeline;
 	Place at;
+	LockChase chase;
+	Handovers handovers; /* of the locks of interpreters */
 	/* Each waited for the one after it, and the last one for the thread on the path. */
 	Sleeper sleepers[SLEEPERS_MAX];
 	size_t sleeper_count;
@@ -200,16 +216,121 @@ static void go_to(Walk *walk, Place next)
 	walk->at = next;
 }
 
+/* Leaves the thread, which waits since interval `wait` for the thread of the next place. */
 static void leave_for(Walk *walk, size_t wait, Place next)
 {
 	const Thread *thread = &walk->timeline->threads.items[walk->at.thread];
-	Sleeper sleeper = {walk->at.thread, wait, thread->intervals.items[wait].start_ns};
+	Sleeper sleeper = {
+		.thread = walk->at.thread,
+		.interval = wait,
+		.since_ns = thread->intervals.items[wait].start_ns,
+		.chase = walk->chase,
+	};
 
 	go_to(walk, next);
+	walk->chase.active = false;
 	if (walk->sleeper_count == SLEEPERS_MAX)
 		remove_sleeper(walk, 1);
 	walk->sleepers[walk->sleeper_count++] = sleeper;
 }
+
+/* Interval i of the thread on the path was on it back to ns. */
+static void stay_until(Walk *walk, size_t i, uint64_t ns)
+{
+	Timeline *timeline = walk->timeline;
+	const Interval *interval = &timeline->threads.items[walk->at.thread].intervals.items[i];
+
+	if (interval->state == STATE_BLOCKED)
+		count_outside(&timeline->path, interval, walk->at.ns - ns);
+	if (interval->state == STATE_UNKNOWN)
+		timeline->path.lost_ns += walk->at.ns - ns;
+	push_step(timeline, walk->at, i, ns);
+	walk->at.ns = ns;
+}
+
+/* ---- the lock of an interpreter ------------------------------------------------------------ */
+
+/*
+ * Leaves a wait for an interpreter's lock, from the end of one of its parts, for the thread that
+ * had the lock then. That a time limit ended the part, and that the thread was awake between two
+ * parts, means nothing: it wanted the lock all the time.
+ */
+static bool leave_for_holder(Walk *walk, size_t wait)
+{
+	const Timeline *timeline = walk->timeline;
+	const Thread *thread = &timeline->threads.items[walk->at.thread];
+	LockChase chase = {.active = true}, before = walk->chase;
+	LockTenure tenure;
+	Place next;
+
+	if (!interpreter_lock_is_wait(&thread->intervals.items[wait]))
+		return false;
+	chase.turn = interpreter_lock_turn(timeline, thread, wait);
+	chase.from_ns = thread->intervals.items[chase.turn.first].start_ns;
+	tenure = interpreter_lock_tenure(timeline, &walk->handovers, &chase.turn, walk->at.ns);
+	next = (Place){thread_of_task(timeline, tenure.task), walk->at.ns};
+	if (next.thread == walk->at.thread || !is_there(timeline, next))
+		return false;
+	leave_for(walk, chase.turn.first, next);
+	/* Another thread waits for the same lock since before. */
+	if (before.active && before.from_ns < chase.from_ns &&
+	    interpreter_lock_is_same(timeline, &before.turn, &chase.turn)) {
+		chase.turn = before.turn;
+		chase.from_ns = before.from_ns;
+		tenure = interpreter_lock_tenure(timeline, &walk->handovers, &chase.turn, next.ns);
+	}
+	chase.since_ns = tenure.since_ns;
+	walk->chase = chase;
+	return true;
+}
+
+/* Goes to the thread that had the lock before the one on the path took it. */
+static bool go_to_previous_holder(Walk *walk)
+{
+	LockChase *chase = &walk->chase;
+	LockTenure tenure;
+	Place next;
+
+	if (!chase->active || walk->at.ns > chase->since_ns)
+		return false;
+	if (walk->at.ns <= chase->from_ns) {
+		chase->active = false; /* nothing waited for the lock yet */
+		return false;
+	}
+	tenure = interpreter_lock_tenure(walk->timeline, &walk->handovers, &chase->turn,
+					 walk->at.ns);
+	next = (Place){thread_of_task(walk->timeline, tenure.task), walk->at.ns};
+	chase->since_ns = tenure.since_ns;
+	if (next.thread == walk->at.thread || !is_there(walk->timeline, next))
+		return false;
+	go_to(walk, next);
+	return true;
+}
+
+/* Returns how far back the thread on the path stays on it, in an interval that began at ns. */
+static uint64_t stay_from(const Walk *walk, uint64_t ns)
+{
+	const LockChase *chase = &walk->chase;
+
+	return chase->active && chase->since_ns < walk->at.ns ? MAX(ns, chase->since_ns) : ns;
+}
+
+/*
+ * A thread that has released the lock on request sleeps until another one has taken it, which
+ * then wakes this one. What the other one did before is not on the path: this one had the lock.
+ */
+static bool stay_in_handover(Walk *walk, size_t wait)
+{
+	const Interval *interval =
+		&walk->timeline->threads.items[walk->at.thread].intervals.items[wait];
+
+	if (!walk->chase.active || interval->reason != REASON_GIL_HANDOVER)
+		return false;
+	stay_until(walk, wait, stay_from(walk, interval->start_ns));
+	return true;
+}
+
+/* ---- the walk goes on ---------------------------------------------------------------------- */
 
 /*
  * Follows the path through a sleep, from its end, to what ended it. If a request splits a sleep,
@@ -223,6 +344,8 @@ static bool leave_sleep(Walk *walk, size_t wait)
 	const Thread *sleeper = &timeline->threads.items[at.thread];
 	uint64_t asleep_ns = sleeper->intervals.items[wait].start_ns;
 
+	if (stay_in_handover(walk, wait) || leave_for_holder(walk, wait))
+		return true;
 	if (go_to_waker(timeline, at.thread, wait, &next)) {
 		leave_for(walk, wait, next);
 		return true;
@@ -238,20 +361,6 @@ static bool leave_sleep(Walk *walk, size_t wait)
 	else
 		leave_for(walk, wait, next);
 	return true;
-}
-
-/* Interval i of the thread on the path was on it back to ns. */
-static void stay_until(Walk *walk, size_t i, uint64_t ns)
-{
-	Timeline *timeline = walk->timeline;
-	const Interval *interval = &timeline->threads.items[walk->at.thread].intervals.items[i];
-
-	if (interval->state == STATE_BLOCKED)
-		count_outside(&timeline->path, interval, walk->at.ns - ns);
-	if (interval->state == STATE_UNKNOWN)
-		timeline->path.lost_ns += walk->at.ns - ns;
-	push_step(timeline, walk->at, i, ns);
-	walk->at.ns = ns;
 }
 
 /* Returns the last moment before ns at which the sleeper ran or was runnable; 0: unknown. */
@@ -302,6 +411,10 @@ static bool go_back(Walk *walk, size_t wait)
 
 	if (is_for_disk(thread, wait))
 		return false;
+	/* Before it had the lock that the other thread waits for, that one waited for another. */
+	if (walk->chase.active && walk->chase.since_ns > walk->chase.from_ns &&
+	    walk->chase.since_ns > thread->intervals.items[wait].start_ns)
+		return false;
 	for (size_t k = walk->sleeper_count; k-- > 0;) {
 		bool is_direct = k + 1 == walk->sleeper_count;
 		uint64_t ns;
@@ -314,6 +427,7 @@ static bool go_back(Walk *walk, size_t wait)
 			continue;
 		stay_until(walk, wait, ns);
 		walk->at.thread = walk->sleepers[k].thread;
+		walk->chase = walk->sleepers[k].chase;
 		/* What the thread waited for later is not what it waits for here. */
 		walk->sleeper_count = k;
 		return true;
@@ -347,9 +461,13 @@ static uint64_t walk_from(Walk *walk)
 			go_to(walk, creator);
 			continue;
 		}
+		if (moves < MOVES_MAX && go_to_previous_holder(walk)) {
+			moves++;
+			continue;
+		}
 		if (thread->intervals.items[i].state != STATE_BLOCKED || moves >= MOVES_MAX ||
 		    ns != interval_end(thread, i) || !(leave_sleep(walk, i) || go_back(walk, i)))
-			stay_until(walk, i, thread->intervals.items[i].start_ns);
+			stay_until(walk, i, stay_from(walk, thread->intervals.items[i].start_ns));
 		moves = walk->at.ns < ns ? 0 : moves + 1;
 	}
 }
@@ -390,6 +508,7 @@ void critical_path_find(Timeline *timeline, uint32_t thread)
 
 	if (thread >= timeline->threads.count)
 		return;
+	walk.handovers = interpreter_lock_handovers_collect(timeline);
 	timeline->path.end = thread;
 	*track = (Thread){
 		.process = timeline->threads.items[thread].process,
@@ -400,6 +519,7 @@ void critical_path_find(Timeline *timeline, uint32_t thread)
 	};
 	walk.at = (Place){thread, track->end_ns};
 	track->start_ns = walk_from(&walk);
+	vec_free(&walk.handovers);
 	timeline->path.unseen_ns = timeline_time(timeline, track->start_ns);
 	reverse(track);
 	for (size_t i = 0; i < track->intervals.count; i++)
@@ -450,8 +570,8 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 	return THREAD_NONE;
 }
 
-/* A path with at least this share of waits for requests does not show what the run was doing. */
-#define SERVICE_SHARE 0.9
+/* A path with at least this share of waits from outside does not show what the run was doing. */
+#define OUTSIDE_SHARE 0.9
 
 /*
  * A client's waits for epoll may also be ended from outside, but its epoll has no listening socket.
@@ -488,7 +608,14 @@ static bool is_for_request(const Timeline *timeline, const Thread *track, size_t
 	return false;
 }
 
-void critical_path_drop_service(Timeline *timeline)
+/* Returns whether a command slept while the whole system was recorded: it only set the window. */
+static bool is_of_window(const Timeline *timeline, const Interval *step)
+{
+	return timeline->whole_system && step->state == STATE_BLOCKED &&
+	       step->reason == REASON_SLEEP;
+}
+
+void critical_path_hide(Timeline *timeline)
 {
 	Thread *track = &timeline->path.track;
 	uint64_t waited[REASON_COUNT] = {}, all_ns = 0;
@@ -498,14 +625,14 @@ void critical_path_drop_service(Timeline *timeline)
 		const Interval *step = &track->intervals.items[i];
 		uint64_t ns = interval_end(track, i) - step->start_ns;
 
-		if (!is_for_request(timeline, track, i))
+		if (!is_for_request(timeline, track, i) && !is_of_window(timeline, step))
 			continue;
 		all_ns += ns;
 		waited[step->reason] += ns;
 		if (waited[step->reason] > waited[most])
 			most = step->reason;
 	}
-	if (most == REASON_NONE || all_ns < SERVICE_SHARE * (track->end_ns - track->start_ns))
+	if (most == REASON_NONE || all_ns < OUTSIDE_SHARE * (track->end_ns - track->start_ns))
 		return;
 	timeline->path.hidden = most;
 	timeline->path.hidden_share = (double)all_ns / (track->end_ns - track->start_ns);

@@ -8,12 +8,14 @@
  * request to a block device ended the sleep, the path lies on the device since the request was
  * submitted (REASON_ON_DEVICE: before the sleep), and continues with the submitter. If the
  * submitter slept until the device's queue had room, the path lies on the device only since then.
- * At a thread's birth the path goes to its creator. A timer, the network or a task that is not
- * recorded ends a sleep from outside: the sleep itself is then on the path, but only back to where
- * the thread that waited for the sleeper was awake itself. Before that it did not wait, and was
- * what the run was doing. A thread that waited for the sleeper through others counts likewise if it
- * was awake when the sleep ended, and if none between them waited for the whole sleep. A sleep for
- * a disk is on the path from its beginning: the sleeper made the request.
+ * In a wait for an interpreter's lock it goes to the thread that had the lock, and from there,
+ * until the wait began, to the one that had it before (interpreter_lock_tenure()). At a thread's
+ * birth the path goes to its creator. A timer, the network or a task that is not recorded ends a
+ * sleep from outside: the sleep itself is then on the path, but only back to where the thread that
+ * waited for the sleeper was awake itself. Before that it did not wait, and was what the run was
+ * doing. A thread that waited for the sleeper through others counts likewise if it was awake when
+ * the sleep ended, and if none between them waited for the whole sleep. A sleep for a disk is on
+ * the path from its beginning: the sleeper made the request.
  *
  * So at each moment of the run exactly one thread is on the path: to shorten the run, what is on
  * the path must become shorter. O(intervals on the path).
@@ -39,10 +41,11 @@ void critical_path_find(Timeline *timeline, uint32_t thread);
 uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid);
 
 /*
- * Hides the path if it is that of a server, whose main thread waits for requests or signals nearly
- * all the time: sets CriticalPath::hidden.
+ * Hides the path, and sets CriticalPath::hidden, if nearly all of it is waits that say nothing
+ * about the run: a server's main thread waits for requests or signals; a command slept while the
+ * whole system was recorded (`-a -- sleep 10`).
  */
-void critical_path_drop_service(Timeline *timeline);
+void critical_path_hide(Timeline *timeline);
 
 /*
  * Returns the end of the stretch of the path that begins with interval i: the index after the last

@@ -84,8 +84,55 @@ static void emit_waker(const FieldSink *sink, const Thread *thread, size_t wait)
 		emit_task_name(sink, "waker", interval->waker);
 }
 
-static void emit_holder(const FieldSink *sink, const Interval *interval)
+/* Returns how many frames reach to the innermost function of a program that an interpreter runs. */
+static size_t script_count(const Frames *frames, const uint32_t *list, size_t count)
 {
+	for (size_t i = count; i > 0; i--)
+		if (frames->list.items[list[i - 1]].script)
+			return i;
+	return count;
+}
+
+/*
+ * Returns the turn of a wait for an interpreter's lock. Its parts come one after the other, and
+ * each search goes through all of them, so the last turn is kept.
+ */
+static LockTurn turn_of(const FieldSink *sink, const Thread *thread, size_t wait)
+{
+	LockTurn *last = sink->turn;
+
+	if (!last->parts || last->thread != thread - sink->timeline->threads.items ||
+	    wait < last->first || wait > last->last)
+		*last = interpreter_lock_turn(sink->timeline, thread, wait);
+	return *last;
+}
+
+/* Of an interpreter's lock: where the holder was, and the whole wait that this is a part of. */
+static void emit_turn(const FieldSink *sink, const Thread *thread, size_t wait)
+{
+	const Timeline *timeline = sink->timeline;
+	LockTurn turn = turn_of(sink, thread, wait);
+	LockPlace place = interpreter_lock_place(timeline, thread, wait);
+	_cleanup_free_ char *chain = NULL;
+	const uint32_t *list;
+	size_t count;
+
+	if (place.user_stack != STACK_NONE) {
+		count = frames_resolve(sink->frames, timeline, place.ns_tgid, place.ns,
+				       place.user_stack, STACK_NONE, false, &list);
+		count = script_count(sink->frames, list, count);
+		chain = chain_add_user(xstrdup(""), sink->frames, list, count);
+		emit_if_known(sink, "heldIn", chain);
+	}
+	if (turn.parts > 1)
+		emit_ns(sink, "wholeWait",
+			interval_end(thread, turn.last) -
+				thread->intervals.items[turn.first].start_ns);
+}
+
+static void emit_holder(const FieldSink *sink, const Thread *thread, size_t wait)
+{
+	const Interval *interval = &thread->intervals.items[wait];
 	char comm[COMM_LEN + 1];
 	const char *holder = wait_holder(sink->timeline, interval, comm);
 
@@ -93,6 +140,8 @@ static void emit_holder(const FieldSink *sink, const Interval *interval)
 		return;
 	emit_text(sink, "heldBy", holder);
 	emit_task_name(sink, "holder", interval->lock_holder);
+	if (interpreter_lock_is_wait(interval))
+		emit_turn(sink, thread, wait);
 }
 
 /* The tasks that had the CPU meanwhile, and the one that had it longest. */
@@ -167,7 +216,7 @@ void event_fields_wait(const FieldSink *sink, const Thread *thread, size_t i)
 
 	emit_if_known(sink, "evidence", basis);
 	emit_waker(sink, thread, i);
-	emit_holder(sink, interval);
+	emit_holder(sink, thread, i);
 	emit_cpu_users(sink, thread, i);
 	emit_delay(sink, thread, i);
 	emit_if_known(sink, "note", wait_note(interval));

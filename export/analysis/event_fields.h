@@ -7,6 +7,7 @@
 #ifndef WALLPROF_EVENT_FIELDS_H
 #define WALLPROF_EVENT_FIELDS_H
 
+#include "interpreter_locks.h"
 #include "stack_table.h"
 #include "timeline.h"
 
@@ -26,12 +27,13 @@ typedef struct Field {
 	uint64_t number;
 } Field;
 
-/* Where fields go. It owns nothing. */
+/* Where fields go. It owns nothing. turn is kept from one event to the next. */
 typedef struct FieldSink {
 	void (*write)(void *user, const Field *field);
 	void *user;
 	const Timeline *timeline;
 	Frames *frames;
+	LockTurn *turn; /* of the last wait for an interpreter's lock; parts 0: none yet */
 } FieldSink;
 
 /*

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "path_waits.h"
+#include "interpreter_locks.h"
 #include "wait_fields.h"
 
-/* A wait that the path followed to its waker. */
+/*
+ * A wait that the path followed to its waker. A turn of waits for an interpreter's lock is one wait
+ * for the path, which goes from holder to holder until the turn began.
+ */
 typedef struct Sleeper {
-	uint32_t thread, interval;
-	uint64_t start_ns;
+	uint32_t thread;
+	uint32_t interval; /* the wait; of a turn: the latest part that is not charged yet */
+	uint32_t first;	   /* the first part of the turn, else `interval` */
 } Sleeper;
 
 typedef struct Charger {
@@ -54,22 +59,67 @@ static size_t interval_at(const Thread *thread, uint64_t ns)
 	return low;
 }
 
+static uint64_t start_of(const Charger *charger, const Sleeper *sleeper, uint32_t interval)
+{
+	return charger->timeline->threads.items[sleeper->thread].intervals.items[interval].start_ns;
+}
+
+/*
+ * Goes back to the last part of the sleeper's turn that began before ns, and returns its end; 0:
+ * there is none. Between two parts the thread was awake.
+ */
+static uint64_t go_back_to_part(const Charger *charger, Sleeper *sleeper, uint64_t ns)
+{
+	const Thread *thread = &charger->timeline->threads.items[sleeper->thread];
+
+	while (sleeper->interval > sleeper->first &&
+	       (start_of(charger, sleeper, sleeper->interval) >= ns ||
+		!interpreter_lock_is_wait(&thread->intervals.items[sleeper->interval])))
+		sleeper->interval--;
+	return start_of(charger, sleeper, sleeper->interval) < ns
+		       ? interval_end(thread, sleeper->interval)
+		       : 0;
+}
+
+/*
+ * Charges the end of a part of the path, from from_ns to to_ns, to the innermost sleeper that slept
+ * then, and returns where that one's share begins. ret_slept: whether there is one.
+ */
+static uint64_t charge_end(Charger *charger, uint64_t from_ns, uint64_t to_ns, bool *ret_slept)
+{
+	*ret_slept = false;
+	for (size_t i = charger->sleepers.count; i-- > 0;) {
+		Sleeper *sleeper = &charger->sleepers.items[i];
+		uint64_t end_ns = go_back_to_part(charger, sleeper, to_ns);
+
+		if (end_ns < to_ns) {
+			from_ns = MAX(from_ns, end_ns);
+			continue;
+		}
+		from_ns = MAX(from_ns, start_of(charger, sleeper, sleeper->interval));
+		charge(charger, sleeper->thread, sleeper->interval, to_ns - from_ns, 0);
+		*ret_slept = true;
+		break;
+	}
+	return from_ns;
+}
+
 /*
  * Charges a part of the path, from from_ns to to_ns, to the sleepers, the innermost first. Returns
  * what is left: none of them slept then.
  */
 static uint64_t charge_sleepers(Charger *charger, uint64_t from_ns, uint64_t to_ns)
 {
-	for (size_t i = charger->sleepers.count; i-- > 0 && to_ns > from_ns;) {
-		const Sleeper *sleeper = &charger->sleepers.items[i];
-		uint64_t begin_ns = MAX(from_ns, sleeper->start_ns);
+	uint64_t left_ns = 0;
 
-		if (begin_ns >= to_ns)
-			continue;
-		charge(charger, sleeper->thread, sleeper->interval, to_ns - begin_ns, 0);
+	while (to_ns > from_ns) {
+		bool slept;
+		uint64_t begin_ns = charge_end(charger, from_ns, to_ns, &slept);
+
+		left_ns += slept ? 0 : to_ns - begin_ns;
 		to_ns = begin_ns;
 	}
-	return to_ns - from_ns;
+	return left_ns;
 }
 
 /* Returns whether what a blocked thread waits for is outside of the program: a file, a peer. */
@@ -116,7 +166,7 @@ static void drop_later(Charger *charger, uint64_t ns)
 	while (charger->sleepers.count > 0) {
 		const Sleeper *last = &charger->sleepers.items[charger->sleepers.count - 1];
 
-		if (last->start_ns < ns)
+		if (start_of(charger, last, last->first) < ns)
 			return;
 		charger->sleeps[last->thread] = false;
 		charger->sleepers.count--;
@@ -151,7 +201,13 @@ static void add_sleeper(Charger *charger, uint32_t thread, uint64_t ns)
 	if (wait->state != STATE_BLOCKED || interval_end(sleeper, next) != ns ||
 	    category_is_idle(reason_info[wait_reason(wait)].category))
 		return;
-	*vec_push(&charger->sleepers) = (Sleeper){thread, next, wait->start_ns};
+	*vec_push(&charger->sleepers) = (Sleeper){
+		.thread = thread,
+		.interval = next,
+		.first = interpreter_lock_is_wait(wait)
+				 ? interpreter_lock_turn(charger->timeline, sleeper, next).first
+				 : next,
+	};
 	charger->sleeps[thread] = true;
 }
 

@@ -81,5 +81,6 @@ FieldSink chrome_field_sink(Chrome *chrome)
 		.user = chrome,
 		.timeline = chrome->timeline,
 		.frames = chrome->frames,
+		.turn = &chrome->turn,
 	};
 }

@@ -26,6 +26,7 @@ typedef struct Chrome {
 	/* What is shorter is folded, or has no span. */
 	uint64_t fold_ns, fault_ns, request_ns, cpu_run_ns;
 	uint32_t hidden; /* states */
+	LockTurn turn;	 /* see FieldSink */
 	/* One sample stands for this many ticks of a thread. */
 	uint64_t ticks_a_sample;
 	uint64_t flows, folded, faults, cpu_runs_hidden;

@@ -487,6 +487,7 @@ static FieldSink field_sink(Profile *profile)
 		.user = profile,
 		.timeline = profile->timeline,
 		.frames = profile->frames,
+		.turn = &profile->turn,
 	};
 }
 

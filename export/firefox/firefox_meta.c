@@ -171,12 +171,6 @@ static void write_settings(Json *json, const Timeline *timeline)
 
 static void write_ledger(Json *json, const Timeline *timeline)
 {
-	static const char *const names[STATE_COUNT] = {
-		[STATE_RUNNING] = "running",
-		[STATE_RUNNABLE] = "runnable",
-		[STATE_BLOCKED] = "blocked",
-		[STATE_UNKNOWN] = "unknown",
-	};
 	uint64_t lifetime = 0, sums[STATE_COUNT] = {};
 
 	for (size_t i = 0; i < timeline->threads.count; i++) {
@@ -189,7 +183,7 @@ static void write_ledger(Json *json, const Timeline *timeline)
 	section_begin(json, "Time by state (all threads)");
 	entry_ms(json, "lifetime", lifetime);
 	for (size_t s = 0; s < STATE_COUNT; s++)
-		entry_ms(json, names[s], sums[s]);
+		entry_ms(json, timeline_state_names[s], sums[s]);
 	entry_u64(json, "threads", timeline->threads.count);
 	section_end(json);
 }

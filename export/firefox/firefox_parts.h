@@ -4,6 +4,7 @@
 #define WALLPROF_FIREFOX_PARTS_H
 
 #include "cpu_rows.h"
+#include "interpreter_locks.h"
 #include "json_writer.h"
 #include "sample_rows.h"
 #include "stack_table.h"
@@ -40,6 +41,7 @@ typedef struct Profile {
 	CpuPlan cpus;
 	TrackRows track_rows; /* of the track that is being written; its memory is reused */
 	MarkerPlan markers;
+	LockTurn turn;	      /* see FieldSink */
 	uint64_t *order_rows; /* of each track: further rows, see firefox_order.c */
 } Profile;
 

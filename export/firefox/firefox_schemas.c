@@ -21,6 +21,8 @@ static const SchemaField wait_fields[] = {
 	{"waker", "Waking thread", "tid"},
 	{"heldBy", "Lock held by", "unique-string"},
 	{"holder", "Holding thread", "tid"},
+	{"heldIn", "Holder's stack", "unique-string"},
+	{"wholeWait", "With its other parts", "duration"},
 	{"ranInstead", "CPU used by", "unique-string"},
 	{"rival", "Longest CPU user", "tid"},
 	{"cpu", "On CPU", "integer"},

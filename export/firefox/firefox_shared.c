@@ -88,7 +88,7 @@ static void write_funcs(Json *json, const StackTable *tables)
 {
 	json_key_object(json, "funcTable");
 	COLUMN(json, "name", &tables->funcs, json_u64(json, row->name));
-	COLUMN(json, "isJS", &tables->funcs, json_bool(json, false));
+	COLUMN(json, "isJS", &tables->funcs, json_bool(json, row->script));
 	COLUMN(json, "relevantForJS", &tables->funcs, json_bool(json, false));
 	COLUMN(json, "resource", &tables->funcs,
 	       json_s64(json, row->resource == NONE ? -1 : (int64_t)row->resource));

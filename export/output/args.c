@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "args.h"
+#include "records.h"
 #include "text.h"
 #include "util.h"
 #include <ctype.h>
@@ -319,6 +320,29 @@ static bool is_code_option(ProgramKind kind, const char *option)
 	return kind != PROGRAM_JAVA && option[1] != '-' && option[strlen(option) - 1] == letter;
 }
 
+/*
+ * A script that is executed by its path gives the process its name, of which the kernel keeps 15
+ * bytes.
+ */
+static void append_script_name(char **text, const char *script)
+{
+	static const char cut_character[] = "\xef\xbf\xbd";
+	size_t length = strlen(*text);
+	bool is_cut = length == COMM_LEN - 1;
+
+	/* Where the cut is inside of a character, the label ends with its replacement. */
+	if (text_ends_with(*text, cut_character)) {
+		length -= strlen(cut_character);
+		is_cut = length >= COMM_LEN - 4;
+	}
+	if (length > 0 && !strncmp(script, *text, length) && (!script[length] || is_cut)) {
+		free(*text);
+		*text = xstrdup(script);
+	} else {
+		append(text, script);
+	}
+}
+
 static bool append_script(char **text, const Words *words, ProgramKind kind)
 {
 	size_t i = 1;
@@ -350,7 +374,7 @@ static bool append_script(char **text, const Words *words, ProgramKind kind)
 	}
 	if (i >= words->count)
 		return false;
-	append(text, base_name(words->items[i]));
+	append_script_name(text, base_name(words->items[i]));
 	append_rest(text, words, i + 1);
 	return true;
 }

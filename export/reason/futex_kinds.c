@@ -285,6 +285,8 @@ bool futex_kind_reason(enum reason reason)
 	case REASON_ONCE:
 	case REASON_PARK:
 	case REASON_FUTURE:
+	case REASON_QUEUE:
+	case REASON_LOCK:
 	case REASON_CONDVAR_SIGNAL:
 	case REASON_SAFEPOINT:
 	case REASON_JVM_MONITOR:

@@ -62,6 +62,7 @@ extern const CategoryInfo category_info[CATEGORY_COUNT];
 	KIND(CONDVAR_OR_SEMAPHORE, "condition variable or semaphore")                              \
 	KIND(PARK, "park")                                                                         \
 	KIND(FUTURE, "future")                                                                     \
+	KIND(QUEUE, "queue")                                                                       \
 	KIND(FUTEX, "futex")                                                                       \
 	KIND(GO_SCHEDULER, "Go scheduler")
 
@@ -107,6 +108,8 @@ enum reason {
 	REASON_ONCE,   /* an initialization that another thread does */
 	REASON_PARK,   /* until another thread releases this one */
 	REASON_FUTURE, /* another thread's result */
+	REASON_QUEUE,  /* an item of a queue, or room in it; of a language with queues */
+	REASON_LOCK,   /* a lock of a language that does not say which kind it is */
 	/* To signal a condition variable: threads that it woke earlier have not left it yet. */
 	REASON_CONDVAR_SIGNAL,
 	REASON_SAFEPOINT,    /* of the JVM */
@@ -214,6 +217,7 @@ enum reason_rule {
 	RULE_KERNEL_AND_CALL, /* functions show the kind; call and arguments show which one */
 	RULE_USER,	      /* functions of the program and its libraries */
 	RULE_KERNEL_AND_USER, /* kernel functions show the kind; these show which one */
+	RULE_INTERPRETER,     /* the word lies in the lock of an interpreter */
 	RULE_FAULT,
 	RULE_REQUEST,
 	RULE_LOSS,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cpu_users.h"
+#include "cpu_user_sums.h"
 #include "page_table.h"
 #include "report_sections.h"
 #include "text.h"
@@ -8,74 +8,6 @@
 
 static const TableColumn columns[] = {
 	{"waited", 12, 0}, {"times", 9, 1}, {"mean", 12, 3}, {"longest", 12, 2}};
-
-/* The sums of the parts of all waits that belong to one task. */
-typedef struct CpuUser {
-	uint32_t task; /* as in CpuPart */
-	uint64_t count, untimed_count;
-	uint64_t total_ns, longest_ns;
-} CpuUser;
-
-typedef struct CpuUserSums {
-	Map index; /* task -> list */
-	VEC(CpuUser) list;
-} CpuUserSums;
-
-static void add_part(CpuUserSums *sums, const CpuPart *part)
-{
-	uint32_t number = map_get(&sums->index, part->task);
-	CpuUser *user;
-
-	if (number == MAP_NONE) {
-		number = sums->list.count;
-		map_set(&sums->index, part->task, number);
-		*vec_push(&sums->list) = (CpuUser){.task = part->task};
-	}
-	user = &sums->list.items[number];
-	user->count += part->ns > 0;
-	user->untimed_count += part->ns == 0;
-	user->total_ns += part->ns;
-	user->longest_ns = MAX(user->longest_ns, part->ns);
-}
-
-static int compare_users(const void *a, const void *b)
-{
-	const CpuUser *x = a, *y = b;
-
-	if (x->total_ns != y->total_ns)
-		return x->total_ns > y->total_ns ? -1 : 1;
-	if (x->untimed_count != y->untimed_count)
-		return x->untimed_count > y->untimed_count ? -1 : 1;
-	return (x->task > y->task) - (x->task < y->task);
-}
-
-static CpuUserSums sum_up(const Timeline *timeline)
-{
-	CpuUserSums sums = {};
-	CpuParts parts = {};
-
-	for (size_t t = 0; t < timeline->threads.count; t++) {
-		const Thread *thread = &timeline->threads.items[t];
-
-		for (size_t i = 0; i < thread->intervals.count; i++) {
-			if (thread->intervals.items[i].state != STATE_RUNNABLE)
-				continue;
-			cpu_users_divide(timeline, thread, i, &parts);
-			for (size_t p = 0; p < parts.count; p++)
-				add_part(&sums, &parts.items[p]);
-		}
-	}
-	cpu_parts_free(&parts);
-	if (sums.list.count > 1)
-		qsort(sums.list.items, sums.list.count, sizeof(CpuUser), compare_users);
-	return sums;
-}
-
-static void sums_free(CpuUserSums *sums)
-{
-	vec_free(&sums->list);
-	map_free(&sums->index);
-}
 
 /* 0: it is not a task. */
 static uint32_t user_tid(const Timeline *timeline, const CpuUser *user)
@@ -132,7 +64,7 @@ static void print_others(const Table *table, const CpuUserSums *sums, size_t sho
 
 void report_cpu_users_print(const Report *report)
 {
-	CpuUserSums sums = sum_up(report->timeline);
+	CpuUserSums sums = cpu_user_sums_of(report->timeline);
 	size_t shown = MIN(sums.list.count, report->rows);
 	Table table;
 
@@ -143,7 +75,7 @@ void report_cpu_users_print(const Report *report)
 	}
 	if (sums.list.count > shown && !report->brief)
 		print_others(&table, &sums, shown);
-	sums_free(&sums);
+	cpu_user_sums_free(&sums);
 }
 
 static void write_user(Json *json, const Timeline *timeline, const CpuUser *user)
@@ -163,11 +95,11 @@ static void write_user(Json *json, const Timeline *timeline, const CpuUser *user
 
 void report_cpu_users(Json *json, const Timeline *timeline)
 {
-	CpuUserSums sums = sum_up(timeline);
+	CpuUserSums sums = cpu_user_sums_of(timeline);
 
 	json_key_array(json, "rivals");
 	for (size_t i = 0; i < MIN(sums.list.count, (size_t)USERS_WRITTEN); i++)
 		write_user(json, timeline, &sums.list.items[i]);
 	json_end_array(json);
-	sums_free(&sums);
+	cpu_user_sums_free(&sums);
 }

@@ -373,6 +373,7 @@ static void write_sections(Json *json, const Timeline *timeline, Frames *frames,
 	report_places(json, &places);
 	report_places_free(&places);
 	report_wakers(json, timeline, frames);
+	report_interpreters(json, timeline, frames);
 	report_cpu_users(json, timeline);
 	write_answer(json, timeline, frames);
 	report_path(json, timeline, frames);

@@ -9,6 +9,7 @@
 #include "report.h"
 #include "report_order.h"
 #include "report_sections.h"
+#include "summary.h"
 #include "text.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -87,6 +88,16 @@ static uint64_t held_ns(const Timeline *timeline)
 	return ns;
 }
 
+/* Returns the time that threads waited for the lock of an interpreter. */
+static uint64_t interpreter_ns(const Timeline *timeline)
+{
+	uint64_t ns = 0;
+
+	for (size_t t = 0; t < timeline->threads.count; t++)
+		ns += timeline->threads.items[t].reason_ledger[REASON_GIL];
+	return ns;
+}
+
 static void print_run_queue(const Report *report)
 {
 	report_cpu_users_print(report);
@@ -125,6 +136,7 @@ static const Section sections[] = {
 	 NULL,
 	 {"wait_functions", "functions"}},
 	{"locks", report_holders_print, 2, 1, 7, held_ns, {"holders"}},
+	{"gil", report_interpreters_print, 3, 1, 7, interpreter_ns, {"interpreter_locks"}},
 	{"wakers", report_wakers_print, 2, 1, 2, NULL, {"wakers"}},
 	{"run-queue", print_run_queue, 2, 1, 5, runnable_ns, {"run_queue", "rivals"}},
 	{"io",
@@ -250,18 +262,14 @@ static void print_title(const Report *report)
 {
 	const Timeline *timeline = report->timeline;
 	const char *kernel = timeline_meta(timeline, "kernel");
-	_cleanup_free_ char *command = text_printable(timeline_meta(timeline, "command"));
+	_cleanup_free_ char *of = summary_recorded(timeline), *what = text_printable(of);
 	_cleanup_free_ char *release = text_printable(kernel ? kernel : "unknown");
 	uint64_t cpus;
 	bool known = timeline_meta_number(timeline, "cpus", &cpus);
 	_cleanup_free_ char *of_cpus =
 		known ? xasprintf(", %" PRIu64 " CPU%s", cpus, cpus == 1 ? "" : "s") : xstrdup("");
 
-	page_line(report->page, "%s%s%s", page_style(report->page, PAGE_BOLD),
-		  *command			   ? command
-		  : timeline->whole_system	   ? "the whole system"
-		  : timeline->processes.count == 1 ? timeline->processes.items[0].label
-						   : "running processes",
+	page_line(report->page, "%s%s%s", page_style(report->page, PAGE_BOLD), what,
 		  page_style(report->page, PAGE_PLAIN));
 	page_line(report->page, "%s, %zu thread%s in %zu process%s%s, kernel %s",
 		  DURATION(timeline->end_ns - timeline->start_ns), timeline->threads.count,

@@ -92,9 +92,10 @@ static char *none_text(const Timeline *timeline)
 			text_printable(thread_label(timeline, &timeline->threads.items[path->end]));
 
 		why = xasprintf(
-			"%.1f %% of it is %s (%u) in %s until an event from outside wakes it",
-			100 * path->hidden_share, end, timeline->threads.items[path->end].ns_tid,
-			reason_info[path->hidden].leaf);
+			"%.1f %% of it is %s (%u) in %s%s", 100 * path->hidden_share, end,
+			timeline->threads.items[path->end].ns_tid, reason_info[path->hidden].leaf,
+			path->hidden == REASON_SLEEP ? ""
+						     : " until an event from outside wakes it");
 	} else {
 		why = xstrdup(path->track.name	       ? "no events of the thread were recorded"
 			      : timeline->whole_system ? "it is not computed for a whole system"

@@ -193,6 +193,14 @@ void report_cpu_users_print(const Report *report);
  */
 void report_cpu_users(Json *json, const Timeline *timeline);
 
+/* ---- report_interpreters.c: locks that let one thread at a time interpret -------------------- */
+
+/* Prints who held such locks while others waited, who waited, and what holders waited for. */
+void report_interpreters_print(const Report *report);
+
+/* Writes the member "interpreter_locks" (interpreter_locks.h). */
+void report_interpreters(Json *json, const Timeline *timeline, Frames *frames);
+
 /* ---- report_timeline.c: one thread, event by event ------------------------------------------- */
 
 /*

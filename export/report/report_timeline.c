@@ -7,13 +7,6 @@
 #define GAP	    2  /* between columns, so that `awk -F '  +'` divides them */
 #define TIMES_WIDTH 36 /* of the times and the state, with the gaps */
 
-static const char *const state_names[STATE_COUNT] = {
-	[STATE_UNKNOWN] = "unknown",
-	[STATE_RUNNING] = "running",
-	[STATE_RUNNABLE] = "runnable",
-	[STATE_BLOCKED] = "blocked",
-};
-
 /* ---- an event ------------------------------------------------------------------------------ */
 
 /* What an event shows beside its times; texts that are NULL are not known. */
@@ -139,7 +132,7 @@ static Event read_event(EventReader *reader, size_t i)
 	uint32_t object = waits ? wait_object(reader->timeline, reader->thread, i) : OBJECT_NONE;
 	StackRef ref = event_stack(reader, i);
 	Event event = {
-		.state = state_names[interval->state],
+		.state = timeline_state_names[interval->state],
 		.reason = waits ? reason_info[wait_reason(interval)].leaf : NULL,
 		.object = object != OBJECT_NONE ? reader->timeline->objects.list.items[object].name
 						: NULL,

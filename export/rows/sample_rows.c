@@ -81,25 +81,6 @@ typedef struct Walk {
 	Paint paint;
 } Walk;
 
-/*
- * Returns the user frames of the switch-out at the end of running interval i. A thread without them
- * is known to have been in the kernel, and no more: the kernel frames of a switch-out are those of
- * its wait.
- */
-static StackRef switch_out_stack(const Walk *walk, size_t i)
-{
-	const Thread *owner = interval_owner(walk->timeline, walk->thread, i);
-
-	return (StackRef){
-		.ns = interval_end(walk->thread, i),
-		.ns_tgid = walk->timeline->processes.items[owner->process].ns_tgid,
-		.user_stack = walk->thread->intervals.items[i].user_stack,
-		.kernel_stack = STACK_NONE,
-		.leaf = owner->kernel_only ? LEAF_KERNEL : LEAF_USER,
-		.unsampled = walk->thread->intervals.items[i].unsampled,
-	};
-}
-
 static uint32_t stack_of(Walk *walk, const StackRef *ref)
 {
 	if (!walk->with_stacks)
@@ -551,8 +532,8 @@ static void walk_running(Walk *walk, size_t i)
 	walk->tick = pieces.ticks_end;
 	while (tick_pieces_next(&pieces, &piece)) {
 		const Tick *tick = piece.first < piece.last ? &ticks[piece.first] : piece.rest;
-		StackRef ref =
-			tick ? tick_stack(walk->timeline, thread, tick) : switch_out_stack(walk, i);
+		StackRef ref = tick ? tick_stack(walk->timeline, thread, tick)
+				    : wait_switch_out_stack(walk->timeline, thread, i);
 		uint32_t stack = stack_of(walk, &ref), end_stack = stack;
 		uint64_t weight;
 

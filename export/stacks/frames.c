@@ -12,12 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/*
- * Where the kernel's text and modules begin on x86-64. Kernel addresses are written relative to it,
- * because absolute ones do not fit into the doubles of JSON readers.
- */
-#define KERNEL_BASE 0xffffffff80000000ULL
-
 Frames *frames_new(void)
 {
 	Frames *frames = xcalloc(1, sizeof(*frames));
@@ -49,6 +43,9 @@ void frames_free(Frames *frames)
 	map_free(&private->pseudo);
 	vec_free(&private->result);
 	vec_free(&private->called);
+	script_code_free(&private->scripts);
+	map_free(&private->script_lines);
+	strings_free(&private->script_functions);
 	free(private);
 	address_spaces_free(frames->spaces);
 	strings_free(&frames->strings);
@@ -104,6 +101,8 @@ void frames_add(Frames *frames, const struct record *record)
 		add_symbol(frames->private, (const struct rec_symbol *)record);
 	else if (record->kind == REC_SOURCE)
 		add_source(frames, (const struct rec_source *)record);
+	else if (record->kind == REC_SCRIPT_CODE)
+		script_code_add(&frames->private->scripts, (const struct rec_script_code *)record);
 	else
 		address_spaces_add(frames->spaces, record);
 }
@@ -148,6 +147,7 @@ static uint32_t file_library(Frames *frames, const MappedFile *file)
 		*vec_push(&frames->libraries) = (Library){
 			.name = library_name(file),
 			.path = file->path,
+			.file = file->id,
 			.build_id = file->build_id,
 			.build_id_len = file->build_id_len,
 			.flags = file->flags,
@@ -170,6 +170,11 @@ static uint32_t library_by_name(Frames *frames, const char *name, bool kernel)
 	name = strings_get(&frames->strings, string);
 	*vec_push(&frames->libraries) = (Library){.name = name, .path = name, .kernel = kernel};
 	return library;
+}
+
+uint32_t frames_library(Frames *frames, const char *name)
+{
+	return library_by_name(frames, name, /* kernel= */ false);
 }
 
 static uint32_t kernel_library(Frames *frames, const struct rec_symbol *symbol)
@@ -382,7 +387,7 @@ const Place *frames_kernel_place(Frames *frames, uint64_t avma)
 		.lib = kernel_library(frames, symbol),
 		.kernel = true,
 		.address = avma,
-		.base = KERNEL_BASE,
+		.base = FRAMES_KERNEL_BASE,
 	};
 
 	return intern_place(frames, &origin);

@@ -14,13 +14,21 @@
 
 #define LIBRARY_NONE UINT32_MAX
 
+/*
+ * Where the kernel's text and modules begin on x86-64. Kernel addresses are written relative to it,
+ * because absolute ones do not fit into the doubles of JSON readers.
+ */
+#define FRAMES_KERNEL_BASE 0xffffffff80000000ULL
+
 typedef struct Library {
 	const char *name; /* base name; "[kernel.kallsyms]", "[vdso]", a module's "[ext4]" */
 	const char *path;
 	const uint8_t *build_id;
+	uint32_t file; /* address_spaces_file(); 0: it is none */
 	uint8_t build_id_len;
 	uint8_t flags; /* enum file_flags, if it is a file's or memory */
 	bool kernel;
+	bool interpreter; /* it runs programs in another language: set once that is seen */
 } Library;
 
 /* One frame of a resolved stack; inlined calls have frames of their own. */
@@ -41,6 +49,8 @@ typedef struct Frame {
 	bool named; /* false: the name is an address */
 	/* It is named only by the address where the unwind table has it begin. */
 	bool nameless;
+	bool script;  /* of a program that an interpreter runs; address is only a number */
+	bool loader;  /* a script's that belongs to the interpreter, and loads modules */
 	bool planted; /* a return address that no call has pushed (SYMBOL_PLANTED) */
 	/* Another stack of the recording has such a return address to this function. */
 	bool begins_fiber;
@@ -59,13 +69,16 @@ typedef struct Frames {
 	VEC(Library) libraries;
 	VEC(Frame) list; /* interned */
 	bool unfolded;	 /* recursion is not folded (recursion.h); set before the first stack */
+	/* The interpreter's own frames are shown, too (script_frames.h); set likewise. */
+	bool native_frames;
 	Strings text_paths;
 	VEC(SourceText) texts; /* index = number of the path */
 	struct FramesPrivate *private;
 } Frames;
 
 Frames *frames_new(void);
-/* Adds FILE, MAPPING, SPACE, SYMBOL, SOURCE records (capture_read_sorted); ignores others. */
+/* Adds FILE, MAPPING, SPACE, SYMBOL, SOURCE, SCRIPT_CODE records (capture_read_sorted); ignores
+ * others. */
 void frames_add(Frames *frames, const struct record *record);
 void frames_free(Frames *frames);
 
@@ -77,7 +90,9 @@ void frames_free(Frames *frames);
  * pointers or by an uncertain rule, in code without an unwind table, the pseudo frame "[guessed]"
  * precedes the outermost of these frames, so that calls from the same code share it at any depth.
  * Recursion is folded, and the pseudo frame of recursion_gap() stands for frames that were left
- * out. The array is valid until the next call; the return value is its length.
+ * out. Functions of a program that an interpreter runs replace the function of C that runs them;
+ * the interpreter's frames below them are one pseudo frame, "[python3.11]". The array is valid
+ * until the next call; the return value is its length.
  *
  * exact_kernel_leaf: the innermost kernel frame is an interrupted pc (a tick), not a return
  * address.

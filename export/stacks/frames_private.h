@@ -9,6 +9,7 @@
 #define WALLPROF_FRAMES_PRIVATE_H
 
 #include "frames.h"
+#include "script_code.h"
 
 /* An address of a library and its frames, outermost first, in Frames::list. */
 typedef struct Place {
@@ -45,6 +46,9 @@ struct FramesPrivate {
 	/* The return addresses of all user stacks that have a caller, ascending, once needed. */
 	VEC(uint64_t) called;
 	bool called_found;
+	ScriptCodes scripts;
+	Map script_lines;	  /* (scripts, line) -> Frames::list */
+	Strings script_functions; /* what tells two functions apart */
 };
 
 /*
@@ -54,8 +58,14 @@ struct FramesPrivate {
 const struct rec_symbol *frames_symbol(const struct FramesPrivate *private, uint32_t file,
 				       uint64_t address);
 
+/* Returns the library of this name, which is in no file; it is added if it is new. */
+uint32_t frames_library(Frames *frames, const char *name);
+
 /* Returns the place of an address in the form that is looked up; valid until the next call. */
 const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
 const Place *frames_kernel_place(Frames *frames, uint64_t avma);
+
+/* Appends the frames at a place to the stack that is being resolved. */
+void frames_push_place(struct FramesPrivate *private, const Place *place);
 
 #endif

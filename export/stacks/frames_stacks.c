@@ -4,16 +4,20 @@
 #include "frames_private.h"
 #include "recursion.h"
 #include "runtime_functions.h"
+#include "script_frames.h"
 #include "symbol_record.h"
 #include <string.h>
 
-/* The depth under the leaf at which tracing's own frames may begin. */
-#define TRACING_DEPTH_MAX 8
+/*
+ * The depth under the leaf at which tracing's own frames may begin: a helper of the kernel may have
+ * called a function of these names. A longer way there may be that of an interrupt.
+ */
+#define TRACING_DEPTH_MAX 1
 
 /* This many repetitions of an address at the end of a stack mean that a frame pointer loops. */
 #define LOOP_MIN 32
 
-static void push_place(struct FramesPrivate *private, const Place *place)
+void frames_push_place(struct FramesPrivate *private, const Place *place)
 {
 	for (uint32_t i = 0; i < place->count; i++)
 		*vec_push(&private->chains) = place->first + i;
@@ -194,7 +198,8 @@ static enum code_kind code_of(const Frames *frames, uint32_t lib)
 
 	if (!library)
 		return CODE_NOWHERE;
-	if (library->flags & (FILE_ANON | FILE_JIT) || !strncmp(library->name, "memfd:", 6))
+	if (library->flags & (FILE_ANON | FILE_JIT | FILE_MEMORY) ||
+	    !strncmp(library->name, "memfd:", 6))
 		return CODE_MADE;
 	return library->flags & FILE_UNREADABLE ? CODE_UNREAD : CODE_FILE;
 }
@@ -211,12 +216,76 @@ static void find_code(Frames *frames, const Walked *walked, size_t count, StackE
 		end->guess = code_of(frames, walked_place(frames, walked, known - 1)->lib);
 }
 
+/* Finds the frames of C that run script code. If there is none, all script frames come first. */
+static void begin_scripted(Frames *frames, const Walked *walked, size_t count, bool complete,
+			   ScriptMerge *merge)
+{
+	const ScriptStack *script = &walked->timeline->scripts.items[walked->stack->script - 1];
+	uint32_t gap = script->left_out ? recursion_gap(frames, script->left_out,
+							script->result != SCRIPT_COMPLETE)
+					: 0;
+
+	script_merge_begin(frames, walked->timeline, walked->stack, gap, merge);
+	merge->inner = count;
+	for (size_t i = count; i-- > 0;) {
+		Frame frame = walked_frame(frames, walked, i);
+
+		if (!script_evaluated(strings_get(&frames->strings, frame.function)))
+			continue;
+		merge->calls++;
+		merge->outer += walked->stack->leaf && i >= walked->stack->leaf;
+		merge->inner = i;
+		merge->lib = frame.lib;
+		if (frame.lib != LIBRARY_NONE)
+			frames->libraries.items[frame.lib].interpreter = true;
+	}
+	merge->from_root = complete;
+	if (!merge->calls)
+		script_merge_push_all(frames, merge);
+}
+
 /*
- * Pushes `count` frames, the outermost first, with pseudo frames for guesses and for what was left
- * out.
+ * Returns the innermost frame of C that runs script code, if the stack has no script frames though
+ * others of the recording have some: the reader was not loaded yet, or does not read such stacks.
+ * Code that the interpreter has made for each of its functions (python3 -X perf) has their names.
+ */
+static size_t find_unread(Frames *frames, const Walked *walked, size_t count)
+{
+	size_t i = 0;
+	Frame caller;
+
+	if (walked->stack->script || walked->timeline->scripts.count == 0)
+		return count;
+	while (i < count && !script_evaluated(strings_get(
+				    &frames->strings, walked_frame(frames, walked, i).function)))
+		i++;
+	if (i + 1 >= count)
+		return i;
+	caller = walked_frame(frames, walked, i + 1);
+	return caller.named && code_of(frames, caller.lib) == CODE_MADE ? count : i;
+}
+
+static void push_unread(Frames *frames, const Walked *walked, size_t i)
+{
+	Frame frame = walked_frame(frames, walked, i);
+	const char *function = strings_get(&frames->strings, frame.function);
+	_cleanup_free_ char *name =
+		xasprintf("[%s functions not read]", script_evaluated(function)->name);
+
+	push_pseudo(frames, name);
+}
+
+/*
+ * Pushes `count` frames, the outermost first, with pseudo frames for guesses, and for what was left
+ * out or not read.
  */
 static void push_walked(Frames *frames, const Walked *walked, size_t count, StackEnd *end)
 {
+	ScriptMerge merge = {};
+	size_t unread = find_unread(frames, walked, count);
+
+	if (walked->stack->script)
+		begin_scripted(frames, walked, count, end->reason == STACK_COMPLETE, &merge);
 	for (size_t i = count; i-- > 0;) {
 		const Place *place;
 
@@ -230,8 +299,14 @@ static void push_walked(Frames *frames, const Walked *walked, size_t count, Stac
 		place = walked_place(frames, walked, i);
 		if (i == count - 1)
 			end->lib = place->lib;
-		push_place(frames->private, place);
+		if (merge.calls)
+			script_merge_push(frames, &merge, i, place);
+		else
+			frames_push_place(frames->private, place);
+		if (i == unread)
+			push_unread(frames, walked, i);
 	}
+	script_merge_free(&merge);
 }
 
 /*
@@ -426,7 +501,8 @@ static bool is_tracing(const char *name)
 
 /*
  * Returns how many frames at the leaf are the tracing's own: all up to the last of the first run of
- * its functions. BPF programs may have no name, so nameless frames do not end the run.
+ * its functions. BPF programs may have no name, so nameless frames do not end the run. A run
+ * further out is of a program that was interrupted: what the interrupt did is not tracing.
  */
 static size_t count_tracing(Frames *frames, const uint64_t *pcs, size_t count)
 {
@@ -471,7 +547,7 @@ static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDe
 	for (size_t i = stack->count; i-- > skip;) {
 		uint64_t avma = stack_lookup_address(pcs[i], exact_leaf && i == 0);
 
-		push_place(frames->private, frames_kernel_place(frames, avma));
+		frames_push_place(frames->private, frames_kernel_place(frames, avma));
 	}
 }
 

@@ -92,7 +92,8 @@ bool runtime_is_frame(const Frames *frames, const Frame *frame)
 	const char *function = strings_get(&frames->strings, frame->function);
 
 	if (frame->lib != LIBRARY_NONE &&
-	    is_run_time_library(frames->libraries.items[frame->lib].name))
+	    (frames->libraries.items[frame->lib].interpreter ||
+	     is_run_time_library(frames->libraries.items[frame->lib].name)))
 		return true;
 	return frame->named &&
 	       (is_static_c(function) || is_standard_library(function) || is_go_standard(function));

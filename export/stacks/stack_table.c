@@ -142,14 +142,15 @@ static uint32_t source_row(StackTable *tables, uint32_t string)
 	return source;
 }
 
-static uint32_t func_row(StackTable *tables, uint32_t name, uint32_t resource, uint32_t source)
+static uint32_t func_row(StackTable *tables, uint32_t name, uint32_t resource, uint32_t source,
+			 bool script)
 {
 	bool is_new;
 	uint32_t origin = map_number(&tables->origin_index, pair(resource, source), &is_new);
 	uint32_t func = map_number(&tables->func_index, pair(name, origin), &is_new);
 
 	if (is_new)
-		*vec_push(&tables->funcs) = (FuncRow){name, resource, source};
+		*vec_push(&tables->funcs) = (FuncRow){name, resource, source, script};
 	return func;
 }
 
@@ -168,8 +169,8 @@ static uint32_t native_symbol(StackTable *tables, const Frame *frame, uint32_t n
 	bool is_new;
 	uint32_t symbol;
 
-	if (!frame->named || frame->lib == LIBRARY_NONE || !address_fits(frame->address) ||
-	    !address_fits(frame->function_start))
+	if (!frame->named || frame->script || frame->lib == LIBRARY_NONE ||
+	    !address_fits(frame->address) || !address_fits(frame->function_start))
 		return NONE;
 	symbol = map_number(&tables->native_index, pair(resource, frame->function_start), &is_new);
 	if (is_new)
@@ -191,12 +192,15 @@ static uint32_t add_frame(StackTable *tables, const Frame *frame, uint32_t outer
 				    ? (frame->address == UINT64_MAX ? state_resource(tables) : NONE)
 				    : library_resource(tables, frame->lib);
 	FrameRow row = {
-		.func = func_row(tables, name, resource, source_row(tables, frame->source)),
+		.func = func_row(tables, name, resource, source_row(tables, frame->source),
+				 frame->script),
 		.native = NONE,
+		.frame = frame - tables->frames->list.items,
 		.line = frame->line,
-		.address = frame->lib != LIBRARY_NONE && address_fits(frame->address)
-				   ? (int32_t)frame->address
-				   : -1,
+		.address =
+			frame->lib != LIBRARY_NONE && !frame->script && address_fits(frame->address)
+				? (int32_t)frame->address
+				: -1,
 		.inline_depth = frame->inline_depth,
 		.category = frame->kernel ? CATEGORY_KERNEL : CATEGORY_USER,
 	};
@@ -215,9 +219,9 @@ static uint32_t frame_row(StackTable *tables, uint32_t index, uint32_t outer)
 	while (tables->frame_of.count <= index)
 		*vec_push(&tables->frame_of) = NONE;
 	if (tables->frame_of.items[index] == NONE) {
-		Frame frame = tables->frames->list.items[index];
+		const Frame *frame = &tables->frames->list.items[index];
 
-		tables->frame_of.items[index] = add_frame(tables, &frame, outer);
+		tables->frame_of.items[index] = add_frame(tables, frame, outer);
 	}
 	return tables->frame_of.items[index];
 }
@@ -225,13 +229,19 @@ static uint32_t frame_row(StackTable *tables, uint32_t index, uint32_t outer)
 static uint32_t name_row(StackTable *tables, const char *name, uint32_t resource,
 			 enum category category)
 {
-	uint32_t func = func_row(tables, stack_table_string(tables, name), resource, NONE);
+	uint32_t func = func_row(tables, stack_table_string(tables, name), resource, NONE,
+				 /* script= */ false);
 	bool is_new;
 	uint32_t number = map_number(&tables->pseudo_index, pair(func, category), &is_new);
 
 	if (is_new) {
 		*vec_push(&tables->frame_rows) = (FrameRow){
-			.func = func, .native = NONE, .address = -1, .category = category};
+			.func = func,
+			.native = NONE,
+			.frame = NONE,
+			.address = -1,
+			.category = category,
+		};
 		*vec_push(&tables->pseudo_rows) = tables->frame_rows.count - 1;
 	}
 	return tables->pseudo_rows.items[number];

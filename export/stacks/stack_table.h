@@ -52,6 +52,7 @@ typedef struct ResourceRow {
 
 typedef struct FuncRow {
 	uint32_t name, resource, source;
+	bool script; /* the viewer's filter of implementations tells it from native code */
 } FuncRow;
 
 typedef struct NativeRow {
@@ -65,7 +66,8 @@ typedef struct SourceRow {
 
 typedef struct FrameRow {
 	uint32_t func, native;
-	uint32_t line; /* 0 = unknown */
+	uint32_t frame; /* Frames::list; none for a pseudo frame that is not there */
+	uint32_t line;	/* 0 = unknown */
 	int32_t address;
 	uint8_t inline_depth, category;
 } FrameRow;

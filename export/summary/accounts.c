@@ -279,6 +279,23 @@ static uint64_t unknown_ns(const Timeline *timeline)
 	return ns;
 }
 
+char *accounts_states_text(uint32_t hidden)
+{
+	char *text = NULL;
+
+	for (size_t i = 0; hidden && i < STATE_COUNT; i++) {
+		char *longer;
+
+		if (hidden >> i & 1)
+			continue;
+		longer = xasprintf("%s%s%s", text ? text : "only these states: ", text ? ", " : "",
+				   timeline_state_names[i]);
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
 char *accounts_loss_text(const Timeline *timeline)
 {
 	uint64_t lifetime_ns = accounts_of(timeline).lifetime, unknown = unknown_ns(timeline);

@@ -58,6 +58,12 @@ void accounts_print_losses(FILE *file, const Timeline *timeline);
 char *accounts_loss_text(const Timeline *timeline);
 
 /*
+ * Returns "only these states: running, blocked", where others are hidden (1 << enum thread_state);
+ * NULL: none is. The caller frees it.
+ */
+char *accounts_states_text(uint32_t hidden);
+
+/*
  * Returns the steal time if it is certainly more than 1 % of the CPU time, else 0; sets *ret_share
  * to its share.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "hints.h"
+#include "script_language.h"
 #include <string.h>
 
 #define WAITS_MOST 100000 /* shorter ones are not looked at: they are less than 1 / this */
@@ -83,7 +84,7 @@ typedef struct Seen {
 	size_t unnamed_jit;	/* of these, in code made at run time */
 	const Library *library; /* of the innermost unnamed one */
 	const Library *python;	/* the interpreter of Python */
-	bool python_names;
+	bool python_names;	/* by trampolines of -X perf, or as script frames */
 } Seen;
 
 static Seen look_at(Hints *hints, const uint32_t *list, size_t count)
@@ -102,7 +103,7 @@ static Seen look_at(Hints *hints, const uint32_t *list, size_t count)
 		if (frame->kernel || (!library && !made))
 			continue;
 		seen.frames++;
-		seen.python_names |= begins_with(name, "py::");
+		seen.python_names |= begins_with(name, "py::") || frame->script;
 		if (made) {
 			seen.unnamed_jit += !frame->named;
 			continue;
@@ -153,7 +154,8 @@ static bool is_cut(const StackEnd *end)
 
 static enum cause cause_of(const Seen *seen, const char *program)
 {
-	if (begins_with(program, "python") && seen->python && !seen->python_names)
+	if (begins_with(program, "python") && seen->python && !seen->python_names &&
+	    !script_python.is_read(seen->python->name))
 		return CAUSE_PYTHON;
 	if (seen->unnamed_jit && begins_with(program, "node"))
 		return CAUSE_NODE;

@@ -139,6 +139,15 @@ char *left_out_text(const LeftOut *left_out)
 			 DURATION(left_out->unsampled_ns), DURATION(left_out->waits_ns), without);
 }
 
+char *left_out_line(const Timeline *timeline)
+{
+	LeftOut left_out;
+	char *text = left_out_find(timeline, &left_out) ? left_out_text(&left_out) : NULL;
+
+	left_out_free(&left_out);
+	return text;
+}
+
 char *left_out_cost_warning(const Timeline *timeline)
 {
 	RecordingSum sum = recording_cost_sum(timeline);

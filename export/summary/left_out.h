@@ -39,6 +39,9 @@ char *left_out_place_text(const LeftOutPlace *place);
  */
 char *left_out_text(const LeftOut *left_out);
 
+/* Returns the same of a recording; NULL, too, if it had no budget. The caller frees it. */
+char *left_out_line(const Timeline *timeline);
+
 /*
  * Returns what the user should know about the cost of recording: that it is large and can be
  * limited, or that it exceeds the budget; NULL: nothing. The caller frees it.

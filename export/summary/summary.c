@@ -5,7 +5,9 @@
 #include "cpu_line.h"
 #include "disk_line.h"
 #include "left_out.h"
+#include "lock_line.h"
 #include "page.h"
+#include "rivals_line.h"
 #include "text.h"
 
 #define PARTS_MOST 4
@@ -19,10 +21,16 @@ static char *counted(size_t count, const char *one, const char *many)
 	return xasprintf("%zu %s", count, count == 1 ? one : many);
 }
 
-/* Returns what was recorded: "make -j4", "redis-server *:7777", "3 processes". */
-static char *subject(const Timeline *timeline)
+/* Returns whether the command is what the recording is about, and did not only set its window. */
+static bool is_of_command(const Timeline *timeline, const Answer *answer)
 {
-	if (timeline->command_thread < timeline->threads.count) {
+	return answer->is_path || !timeline->whole_system;
+}
+
+/* Returns what was recorded: "make -j4", "redis-server *:7777", "3 processes". */
+static char *subject(const Timeline *timeline, const Answer *answer)
+{
+	if (is_of_command(timeline, answer) && timeline->command_thread < timeline->threads.count) {
 		const Thread *thread = &timeline->threads.items[timeline->command_thread];
 
 		return xstrdup(timeline->processes.items[thread->process].label);
@@ -34,13 +42,27 @@ static char *subject(const Timeline *timeline)
 	return counted(timeline->processes.count, "process", "processes");
 }
 
+char *summary_recorded(const Timeline *timeline)
+{
+	const char *command = timeline_meta(timeline, "command");
+	bool has_command = command && *command;
+
+	if (timeline->whole_system)
+		return xasprintf("the whole system%s%s", has_command ? ", during " : "",
+				 has_command ? command : "");
+	if (has_command)
+		return xstrdup(command);
+	return timeline->processes.count == 1 ? xstrdup(timeline->processes.items[0].label)
+					      : xstrdup("running processes");
+}
+
 /* Sets *ret_ns to how long the command took if it ended, else to the window; returns whether. */
-static bool ended(const Timeline *timeline, uint64_t *ret_ns)
+static bool ended(const Timeline *timeline, const Answer *answer, uint64_t *ret_ns)
 {
 	const Process *process;
 
 	*ret_ns = timeline->end_ns - timeline->start_ns;
-	if (timeline->command_thread >= timeline->threads.count)
+	if (!is_of_command(timeline, answer) || timeline->command_thread >= timeline->threads.count)
 		return false;
 	process = &timeline->processes
 			   .items[timeline->threads.items[timeline->command_thread].process];
@@ -60,12 +82,11 @@ static char *idle_text(const Timeline *timeline, const Answer *answer)
 	return answer->idle_threads ? xasprintf(", %zu idle", answer->idle_threads) : xstrdup("");
 }
 
-/* Returns "took 9.017 s (28 threads, 3 idle); critical path of make -j4:". */
-static char *title(const Timeline *timeline, const Answer *answer)
+char *summary_title(const Timeline *timeline, const Answer *answer)
 {
-	_cleanup_free_ char *what = subject(timeline), *threads = NULL, *idle = NULL;
+	_cleanup_free_ char *what = subject(timeline, answer), *threads = NULL, *idle = NULL;
 	uint64_t ns;
-	bool has_ended = ended(timeline, &ns);
+	bool has_ended = ended(timeline, answer, &ns);
 
 	threads = counted(timeline->threads.count, "thread", "threads");
 	idle = idle_text(timeline, answer);
@@ -81,15 +102,6 @@ static void add_line(Lines *lines, char *line)
 {
 	if (line)
 		*vec_push(lines) = line;
-}
-
-static char *left_out_line(const Timeline *timeline)
-{
-	LeftOut left_out;
-	char *text = left_out_find(timeline, &left_out) ? left_out_text(&left_out) : NULL;
-
-	left_out_free(&left_out);
-	return text;
 }
 
 /*
@@ -189,7 +201,10 @@ static void print_next(const Page *page, const SummaryOptions *options)
 {
 	_cleanup_free_ char *profile_word = shell_word(options->profile);
 	_cleanup_free_ char *profile = text_printable(profile_word);
-	_cleanup_free_ char *open = xasprintf("next: wallprof open %s", profile);
+	/* A browser shows a page, and needs no server for it. */
+	_cleanup_free_ char *open = text_ends_with(options->profile, ".html")
+					    ? xasprintf("next: open %s in a browser", profile)
+					    : xasprintf("next: wallprof open %s", profile);
 	_cleanup_free_ char *capture_word = NULL, *capture = NULL, *both = NULL;
 
 	if (options->capture) {
@@ -203,36 +218,64 @@ static void print_next(const Page *page, const SummaryOptions *options)
 		fprintf(page->file, "%s\n", open);
 }
 
+/* Takes the text; NULL: there is none. */
+static void add_text(SummaryLines *lines, const char *before, char *text)
+{
+	if (text)
+		lines->list[lines->count++] = xasprintf("%s%s", before, text);
+	free(text);
+}
+
+SummaryLines summary_lines(const Timeline *timeline, Frames *frames, const Answer *answer, bool all)
+{
+	Accounts accounts = accounts_of(timeline);
+	char *cpus = cpu_line_text(timeline, &accounts), *disk = disk_line_text(timeline);
+	SummaryLines lines = {.has_cpus = cpus};
+
+	if (answer_is_of_cpus(answer)) {
+		add_text(&lines, "CPUs: ", cpus);
+		add_text(&lines, "ran instead: ", rivals_line_text(timeline));
+		cpus = NULL;
+	}
+	if (answer->waited_for)
+		add_text(&lines, "most waited for: ",
+			 xasprintf("%s (%s)", answer->waited_for, DURATION(answer->waited_ns)));
+	if (all || !disk || !answer->waited_for)
+		add_text(&lines, "", lock_line_text(timeline, frames));
+	add_text(&lines, "disk: ", disk);
+	add_text(&lines, "CPUs: ", cpus);
+	return lines;
+}
+
+void summary_lines_free(SummaryLines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		free(lines->list[i]);
+	lines->count = 0;
+}
+
 void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 		   const SummaryOptions *options)
 {
 	Accounts accounts = accounts_of(timeline);
 	Answer answer = answer_make(timeline, frames, PARTS_MOST);
 	_cleanup_(free_lines) Lines lines = remarks(timeline, &accounts, options->accounts);
-	_cleanup_free_ char *head = title(timeline, &answer),
-			    *cpus = cpu_line_text(timeline, &accounts),
-			    *disk = disk_line_text(timeline);
-	bool has_waits = answer.waited_for, cpus_first = answer_is_of_cpus(&answer);
-	/* The title, what was waited for, the CPUs, the disk and what to do next are the others. */
-	size_t remarks_most = disk && has_waits ? 1 : 2, fixed = 3 + has_waits + (disk != NULL);
-	size_t room = SUMMARY_LINES - fixed - MIN(lines.count, remarks_most);
+	SummaryLines extra = summary_lines(timeline, frames, &answer, /* all= */ false);
+	_cleanup_free_ char *head = summary_title(timeline, &answer);
+	/* Lines that are always there are the title, the CPUs, and what to do next. */
+	size_t others = extra.count - extra.has_cpus, remarks_most = others > 1 ? 1 : 2;
+	size_t room = SUMMARY_LINES - 3 - others - MIN(lines.count, remarks_most);
 	Page page;
 
 	/* Then the line about CPUs is the fifth at the latest. */
-	if (cpus && cpus_first)
+	if (extra.has_cpus && answer_is_of_cpus(&answer))
 		room = MIN(room, (size_t)3);
 	page_init(&page, file);
 	page_line(&page, "%s", head);
 	print_parts(&page, &answer, room);
-	if (cpus && cpus_first)
-		page_line(&page, "CPUs: %s", cpus);
-	if (has_waits)
-		page_line(&page, "most waited for: %s (%s)", answer.waited_for,
-			  DURATION(answer.waited_ns));
-	if (disk)
-		page_line(&page, "disk: %s", disk);
-	if (cpus && !cpus_first)
-		page_line(&page, "CPUs: %s", cpus);
+	for (size_t i = 0; i < extra.count; i++)
+		page_line(&page, "%s", extra.list[i]);
+	summary_lines_free(&extra);
 	print_remarks(&page, &lines, remarks_most);
 	if (options->accounts) {
 		accounts_print_times(file, timeline);

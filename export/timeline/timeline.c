@@ -3,6 +3,13 @@
 #include "text.h"
 #include <string.h>
 
+const char *const timeline_state_names[STATE_COUNT] = {
+	[STATE_UNKNOWN] = "unknown",
+	[STATE_RUNNING] = "running",
+	[STATE_RUNNABLE] = "runnable",
+	[STATE_BLOCKED] = "blocked",
+};
+
 void thread_free(Thread *thread)
 {
 	free(thread->name);
@@ -13,6 +20,7 @@ void thread_free(Thread *thread)
 	vec_free(&thread->request_waits);
 	vec_free(&thread->object_waits);
 	vec_free(&thread->waker_stacks);
+	vec_free(&thread->lock_waits);
 	vec_free(&thread->queue_moves);
 	vec_free(&thread->owners);
 }
@@ -41,6 +49,8 @@ void timeline_free(Timeline *timeline)
 	vec_free(&timeline->tasks);
 	vec_free(&timeline->stacks);
 	vec_free(&timeline->frames);
+	vec_free(&timeline->scripts);
+	vec_free(&timeline->script_frames);
 	objects_free(&timeline->objects);
 	requests_free(&timeline->requests);
 	for (size_t i = 0; i < timeline->cpus.count; i++)
@@ -177,26 +187,31 @@ uint32_t thread_wait_request(const Thread *thread, size_t interval)
 	return REQUEST_NONE;
 }
 
+/* Returns what is noted of an interval in a list of the thread, in order of start_ns; or NULL. */
+#define NOTE_OF(thread, list, interval)                                                            \
+	({                                                                                         \
+		uint64_t ns_ = (thread)->intervals.items[interval].start_ns;                       \
+		size_t at_ = partition_point(middle_, (thread)->list.count,                        \
+					     (thread)->list.items[middle_].start_ns < ns_);        \
+                                                                                                   \
+		at_ < (thread)->list.count && (thread)->list.items[at_].start_ns == ns_            \
+			? &(thread)->list.items[at_]                                               \
+			: NULL;                                                                    \
+	})
+
 const WakerStack *thread_waker_stack(const Thread *thread, size_t interval)
 {
-	uint64_t ns = thread->intervals.items[interval].start_ns;
-	size_t at = partition_point(middle, thread->waker_stacks.count,
-				    thread->waker_stacks.items[middle].start_ns < ns);
+	return NOTE_OF(thread, waker_stacks, interval);
+}
 
-	return at < thread->waker_stacks.count && thread->waker_stacks.items[at].start_ns == ns
-		       ? &thread->waker_stacks.items[at]
-		       : NULL;
+const LockWait *thread_lock_wait(const Thread *thread, size_t interval)
+{
+	return NOTE_OF(thread, lock_waits, interval);
 }
 
 const QueueMove *thread_queue_move(const Thread *thread, size_t interval)
 {
-	uint64_t ns = thread->intervals.items[interval].start_ns;
-	size_t at = partition_point(middle, thread->queue_moves.count,
-				    thread->queue_moves.items[middle].start_ns < ns);
-
-	return at < thread->queue_moves.count && thread->queue_moves.items[at].start_ns == ns
-		       ? &thread->queue_moves.items[at]
-		       : NULL;
+	return NOTE_OF(thread, queue_moves, interval);
 }
 
 const char *timeline_meta(const Timeline *timeline, const char *key)

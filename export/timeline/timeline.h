@@ -26,6 +26,8 @@ enum thread_state {
 	STATE_BLOCKED = 3,
 	STATE_COUNT,
 };
+/* As reports and profiles have them, and as --state takes them. */
+extern const char *const timeline_state_names[STATE_COUNT];
 
 #define STACK_NONE  UINT32_MAX /* no stack was taken */
 #define WAIT_NONE   UINT32_MAX
@@ -100,6 +102,7 @@ typedef struct Tick {
 	uint32_t owner;
 	bool user_mode;
 	uint8_t recording; /* enum recording_class */
+	bool has_lock;	   /* the thread had its interpreter's lock */
 } Tick;
 
 /* A page fault: a span over intervals. */
@@ -139,6 +142,24 @@ typedef struct ObjectWait {
 	uint64_t start_ns; /* of the wait */
 	uint32_t object;   /* Timeline::objects */
 } ObjectWait;
+
+/* LockWait::offset: the thread did not wait for a word in the lock. */
+#define LOCK_NO_WORD UINT16_MAX
+
+/*
+ * The lock of an interpreter, which lets one thread at a time interpret, when a thread that has it
+ * or waits for it was switched out.
+ */
+typedef struct LockWait {
+	uint64_t start_ns;	/* of the interval that the switch-out begins */
+	uint64_t address;	/* of the lock; processes may have several */
+	uint64_t holder_thread; /* rec_script::holder */
+	uint32_t holder;	/* Timeline::tasks: has the lock, or had it last; or THREAD_NONE */
+	uint16_t offset;	/* in the lock: of the word that it waited for, or LOCK_NO_WORD */
+	uint8_t language;	/* enum script_language */
+	bool held : 1;		/* the lock was held */
+	bool own : 1;		/* by the thread itself, or it had it last */
+} LockWait;
 
 /* From where a wait was ended. Only waits of at least --waker-stacks have it. */
 typedef struct WakerStack {
@@ -199,6 +220,7 @@ typedef struct Thread {
 	VEC(ObjectWait) object_waits;	      /* likewise */
 	VEC(WakerStack) waker_stacks;	      /* likewise */
 	VEC(QueueMove) queue_moves;	      /* likewise */
+	VEC(LockWait) lock_waits;	      /* likewise */
 	uint64_t ledger[STATE_COUNT];	      /* ns per state */
 	uint64_t reason_ledger[REASON_COUNT]; /* ns per reason, blocked and runnable */
 	/* Recorded in the window; the final one (exit) is not counted. */
@@ -246,8 +268,11 @@ typedef struct StackDef {
 	uint32_t left_out;
 	/* Its index in Timeline::basis, plus 1; 0 = none. */
 	uint32_t basis;
-	uint8_t flags; /* enum stack_flags */
-	bool defined;  /* false: its REC_STACK was lost */
+	/* The script frames of this user stack: Timeline::scripts, plus 1; 0 = none. */
+	uint32_t script;
+	uint32_t plain; /* with a script: the same stack without it */
+	uint8_t flags;	/* enum stack_flags */
+	bool defined;	/* false: its REC_STACK was lost */
 	/*
 	 * How many of the innermost frames belong to the C library's call in which a thread slept.
 	 */
@@ -255,6 +280,17 @@ typedef struct StackDef {
 	/* User stack: the program's own scheduler has no work for the thread. */
 	bool without_work;
 } StackDef;
+
+/* Script frames of a thread: script_frames[first … first + count) of Timeline, leaf first. */
+typedef struct ScriptStack {
+	uint64_t first;
+	uint32_t left_out;
+	uint16_t count;
+	uint16_t leaf;	  /* frames up to where some are left out; count = none are */
+	uint8_t result;	  /* enum script_result */
+	uint8_t language; /* enum script_language */
+	bool defined;	  /* false: its REC_SCRIPT_STACK was lost */
+} ScriptStack;
 
 /* See critical_path.h. There is no path if it has no intervals. */
 typedef struct CriticalPath {
@@ -273,7 +309,7 @@ typedef struct CriticalPath {
 	/* The thread on the path was asleep, and its waker is unknown. */
 	uint64_t unknown_waker_ns;
 	/*
-	 * critical_path_drop_service() sets them: enum reason of the hidden path, and its share;
+	 * critical_path_hide() sets them: enum reason of the hidden path, and its share;
 	 * else 0.
 	 */
 	uint8_t hidden;
@@ -341,6 +377,8 @@ typedef struct Timeline {
 	VEC(Task) tasks;
 	VEC(StackDef) stacks;
 	VEC(uint64_t) frames;
+	VEC(ScriptStack) scripts;
+	VEC(struct script_frame) script_frames;
 	/* The functions that wait reasons rest on (wait_reasons.h). */
 	Strings basis;
 	Objects objects;
@@ -463,6 +501,12 @@ uint32_t thread_wait_object(const Thread *thread, size_t interval);
  * Returns from where the wait `interval` of a thread was ended, or NULL if that was not recorded.
  */
 const WakerStack *thread_waker_stack(const Thread *thread, size_t interval);
+
+/*
+ * Returns the interpreter's lock at the beginning of interval `interval` of a thread that then had
+ * it or waited for it, or NULL.
+ */
+const LockWait *thread_lock_wait(const Thread *thread, size_t interval);
 
 /*
  * Returns how a thread was moved to another CPU's queue in its wait `interval` for a CPU, or NULL.

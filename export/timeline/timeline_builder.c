@@ -181,9 +181,11 @@ static void add_sample(TimelineBuilder *builder, const struct rec_sample *record
 	}
 	*vec_push(&target->thread.ticks) = (Tick){
 		.ns = record->h.ns,
-		.user_stack = stack_reference(builder, record->ustack),
+		.user_stack = scripts_stack(builder, stack_reference(builder, record->ustack),
+					    record->tid, record->h.ns),
 		.kernel_stack = stack_reference(builder, record->kstack),
 		.user_mode = record->h.flags & SAMPLE_USER,
+		.has_lock = scripts_tick(builder, target, record->h.ns),
 	};
 }
 
@@ -346,7 +348,8 @@ static void add_event(TimelineBuilder *builder, const struct record *record)
 		builder->timeline->totals[REC_STACK_COPY].received++;
 	else if (record->kind != REC_ARGS || !record->flags) /* the others are the recorder's own */
 		builder->timeline->totals[record->kind].received++;
-	if (record->kind != REC_STACK) {
+	if (record->kind != REC_STACK && record->kind != REC_SCRIPT_STACK &&
+	    record->kind != REC_SCRIPT_CODE) {
 		builder->first_ns = MIN(builder->first_ns, record->ns);
 		builder->last_ns = MAX(builder->last_ns, record->ns);
 	}
@@ -387,6 +390,10 @@ static void add_event(TimelineBuilder *builder, const struct record *record)
 		return requests_add(builder, (const struct rec_request *)record);
 	case REC_STACK:
 		return add_stack(builder, (const struct rec_stack *)record);
+	case REC_SCRIPT:
+		return scripts_add(builder, (const struct rec_script *)record);
+	case REC_SCRIPT_STACK:
+		return scripts_add_stack(builder, (const struct rec_script_stack *)record);
 	}
 }
 

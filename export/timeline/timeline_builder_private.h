@@ -8,6 +8,7 @@
  *    timeline_cpus.c      which task had which CPU
  *    timeline_faults.c    page faults over the chain
  *    timeline_objects.c   what waits are for, and the names of these objects
+ *    timeline_scripts.c   frames of programs that an interpreter runs
  *    timeline_requests.c  requests to block devices, and the waits that they ended
  *    timeline_unsampled.c what --budget left out
  *    timeline_resolve.c   what the losses leave of the chains; ledgers
@@ -171,12 +172,37 @@ typedef struct LastSwitch {
 	uint16_t next_seq;
 } LastSwitch;
 
+/* The script frames that a thread had at its last event that has any. */
+typedef struct LastScript {
+	uint64_t ns;		       /* of the REC_SCRIPT */
+	uint64_t thread, lock, holder; /* as in struct rec_script */
+	uint32_t script;	       /* Timeline::scripts, or SCRIPT_UNSEEN: it had no frames */
+	uint8_t language, flags;       /* as in struct rec_script */
+} LastScript;
+
+#define SCRIPT_UNSEEN UINT32_MAX
+
+/* An interpreter's description of a thread, from a time on at which it was seen. */
+typedef struct ScriptThread {
+	uint64_t address;
+	uint64_t ns;
+	uint32_t process; /* TimelineBuilder::processes; set by scripts_finish() */
+	uint32_t target;  /* TimelineBuilder::targets */
+} ScriptThread;
+
 struct TimelineBuilder {
 	Timeline *timeline;
 	VEC(BuildThread *) targets;
 	VEC(BuildProcess) processes;
 	Map target_of_tid, process_of_tgid, task_of_tid, stack_of_id;
 	Map target_of_own_tid; /* (process, tid in its innermost PID namespace) -> targets */
+	Map script_of_id;      /* -> Timeline::scripts */
+	Map script_of_tid;     /* -> last_scripts */
+	Map scripted;	       /* (user stack, script) -> Timeline::stacks */
+	Map script_of_request; /* (tid, time of its REC_SCRIPT) -> Timeline::scripts */
+	Map script_owner;      /* (process, address of a thread's description) -> last target */
+	VEC(LastScript) last_scripts;
+	VEC(ScriptThread) script_threads;
 	bool start_known, end_known;
 	uint64_t first_ns, last_ns; /* of all events */
 	uint64_t recorded_end_ns;   /* of the window that was recorded; NS_NEVER: not known */
@@ -195,6 +221,38 @@ static inline Interval *chain_last(const BuildThread *target)
 {
 	return &target->thread.intervals.items[target->thread.intervals.count - 1];
 }
+
+/* ---- timeline_scripts.c -------------------------------------------------- */
+
+void scripts_add(TimelineBuilder *builder, const struct rec_script *record);
+void scripts_add_stack(TimelineBuilder *builder, const struct rec_script_stack *record);
+/*
+ * Returns the user stack with the script frames that the thread had at its event of that time: a
+ * switch-out, a tick, a wakeup of another thread, the end of a fault; the same stack if it had
+ * none.
+ */
+uint32_t scripts_stack(TimelineBuilder *builder, uint32_t user_stack, uint32_t tid, uint64_t ns);
+/*
+ * Does the same for the thread that submitted a request to a device then. The record of a request
+ * comes when it is complete.
+ */
+uint32_t scripts_request_stack(TimelineBuilder *builder, uint32_t user_stack, uint32_t tid,
+			       uint64_t submit_ns);
+/*
+ * Notes what is known of the interpreter's lock at the target's switch-out at ns. word: the address
+ * of the word of memory that it waits for, or 0.
+ */
+void scripts_lock(TimelineBuilder *builder, BuildThread *target, uint64_t ns, uint64_t word);
+/*
+ * Notes which thread an interpreter's description is of, as seen at a tick at ns, and returns
+ * whether the target had its interpreter's lock then.
+ */
+bool scripts_tick(TimelineBuilder *builder, const BuildThread *target, uint64_t ns);
+/*
+ * Completes the stacks that scripts_stack() has made, and finds the holders of locks, when all
+ * definitions are known.
+ */
+void scripts_finish(TimelineBuilder *builder);
 
 /* ---- timeline_tasks.c ---------------------------------------------------- */
 

@@ -320,7 +320,8 @@ static void add_place(BuildThread *target, uint64_t ns, const struct rec_switch 
 void chain_switch_out(TimelineBuilder *builder, BuildThread *target, const SwitchSide *side,
 		      const struct rec_switch *record)
 {
-	uint32_t user_stack = stack_reference(builder, record->ustack);
+	uint32_t user_stack = scripts_stack(builder, stack_reference(builder, record->ustack),
+					    record->prev_tid, record->h.ns);
 	uint32_t kernel_stack = stack_reference(builder, record->kstack);
 	bool blocks =
 		record->prev_state && !(record->h.flags & (SWITCH_PREEMPT | SWITCH_SIGNALLED));
@@ -351,6 +352,11 @@ void chain_switch_out(TimelineBuilder *builder, BuildThread *target, const Switc
 	interval->kernel_stack = kernel_stack;
 	interval->unsampled = unsampled;
 	add_place(target, side->ns, record);
+	scripts_lock(builder, target, record->h.ns,
+		     blocks && record->syscall == SYSCALL_FUTEX &&
+				     !(record->h.flags & SWITCH_COMPAT)
+			     ? record->args[0]
+			     : 0);
 	if (blocks) {
 		begin_wait(builder, target, interval, record);
 		if (woken)
@@ -422,7 +428,9 @@ static void keep_waker_stack(TimelineBuilder *builder, BuildThread *target, cons
 		return;
 	*vec_push(&target->thread.waker_stacks) = (WakerStack){
 		.start_ns = wait->start_ns,
-		.user_stack = stack_reference(builder, has_stacks ? record->ustack : 0),
+		.user_stack = scripts_stack(
+			builder, stack_reference(builder, has_stacks ? record->ustack : 0),
+			record->waker_tid, record->h.ns),
 		.kernel_stack = stack_reference(builder, has_stacks ? record->kstack : 0),
 		.source = source,
 		.unsampled = unsampled,

@@ -185,6 +185,7 @@ static void target_free(BuildThread *target)
 	vec_free(&target->thread.faults);
 	vec_free(&target->thread.object_waits);
 	vec_free(&target->thread.waker_stacks);
+	vec_free(&target->thread.lock_waits);
 	vec_free(&target->thread.queue_moves);
 	vec_free(&target->places);
 	free(target);
@@ -212,6 +213,7 @@ static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 		target->thread.faults.items = NULL;
 		target->thread.object_waits.items = NULL;
 		target->thread.waker_stacks.items = NULL;
+		target->thread.lock_waits.items = NULL;
 		target->thread.queue_moves.items = NULL;
 	}
 	for (size_t i = 0; i < timeline->tasks.count; i++) {
@@ -469,6 +471,7 @@ Timeline *timeline_builder_finish(TimelineBuilder *builder)
 {
 	Timeline *timeline = builder->timeline;
 
+	scripts_finish(builder);
 	finish_timeline(builder);
 	note_unknown_wakers(timeline);
 	timeline->cost_known = timeline_meta(timeline, "recording-cost");

@@ -37,7 +37,9 @@ void requests_add(TimelineBuilder *builder, const struct rec_request *record)
 		.over_device = record->over_device,
 		.file = objects_reference(&timeline->objects, OBJECT_FILE, record->file_device,
 					  record->inode, record->generation),
-		.user_stack = stack_reference(builder, record->ustack),
+		.user_stack =
+			scripts_request_stack(builder, stack_reference(builder, record->ustack),
+					      record->tid, record->submit_ns),
 		.task = flags & REQUEST_SUBMITTED ? tasks_reference(builder, record->tid)
 						  : THREAD_NONE,
 		.thread = THREAD_NONE,

@@ -301,6 +301,9 @@ static void move_notes(Thread *thread, uint64_t from_ns, uint64_t to_ns)
 	for (size_t i = 0; i < thread->waker_stacks.count; i++)
 		if (thread->waker_stacks.items[i].start_ns == from_ns)
 			thread->waker_stacks.items[i].start_ns = to_ns;
+	for (size_t i = 0; i < thread->lock_waits.count; i++)
+		if (thread->lock_waits.items[i].start_ns == from_ns)
+			thread->lock_waits.items[i].start_ns = to_ns;
 	for (size_t i = 0; i < thread->queue_moves.count; i++)
 		if (thread->queue_moves.items[i].start_ns == from_ns)
 			thread->queue_moves.items[i].start_ns = to_ns;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "idle_private.h"
+#include <stddef.h>
 #include <string.h>
 
 /* The number of waits at a place that make it a loop. */
@@ -38,12 +39,57 @@ static uint64_t frame_from_root(const Timeline *timeline, const StackDef *stack,
 /* Forks deeper than that are not distinguished. */
 #define SHARED_MAX (FRAMES_MAX + 1)
 
+/*
+ * The functions of a program that an interpreter runs, if the whole stack of them is known. In C
+ * all of its loops look alike.
+ */
+static const ScriptStack *scripts_of(const Timeline *timeline, const StackDef *stack)
+{
+	const ScriptStack *script =
+		stack->script ? &timeline->scripts.items[stack->script - 1] : NULL;
+
+	return script && script->defined && script->result == SCRIPT_COMPLETE && script->count
+		       ? script
+		       : NULL;
+}
+
+/* All functions of C together are one frame inside of those. */
+static size_t frame_count(const Timeline *timeline, const StackDef *stack)
+{
+	const ScriptStack *script = scripts_of(timeline, stack);
+
+	return script ? script->count + 1 : stack->count;
+}
+
+/* The number of frames inside the program's, in which the thread only waits. */
+static size_t inner_frames(const Timeline *timeline, const StackDef *stack)
+{
+	return scripts_of(timeline, stack) ? 1 : stack->call_frames;
+}
+
+static size_t shared_scripts(const Timeline *timeline, const ScriptStack *x, const ScriptStack *y)
+{
+	const struct script_frame *a = timeline->script_frames.items + x->first + x->count;
+	const struct script_frame *b = timeline->script_frames.items + y->first + y->count;
+	size_t most = MIN(MIN(x->count, y->count), SHARED_MAX), n = 0;
+
+	while (n < most && a[-1 - (ptrdiff_t)n].code == b[-1 - (ptrdiff_t)n].code &&
+	       a[-1 - (ptrdiff_t)n].at == b[-1 - (ptrdiff_t)n].at)
+		n++;
+	return n;
+}
+
 /* Returns how many frames two stacks share, from the root on, up to the limit. */
 static size_t shared_frames(const Timeline *timeline, uint32_t a, uint32_t b)
 {
 	const StackDef *x = &timeline->stacks.items[a], *y = &timeline->stacks.items[b];
+	const ScriptStack *script = scripts_of(timeline, x), *other = scripts_of(timeline, y);
 	size_t most = MIN(MIN(x->count, y->count), SHARED_MAX), n = 0;
 
+	if (script && other)
+		return shared_scripts(timeline, script, other);
+	if (script || other)
+		return 0;
 	while (n < most && frame_from_root(timeline, x, n) == frame_from_root(timeline, y, n))
 		n++;
 	return n;
@@ -61,14 +107,19 @@ typedef struct Forks {
 static void add_fork(const IdleFinder *finder, Forks *forks, uint32_t place, uint32_t stack)
 {
 	const StackDef *def = &finder->timeline->stacks.items[place];
-	size_t shared;
+	size_t shared, inner;
 
 	if (stack == STACK_NONE || finder->same[stack] == place ||
 	    !finder->timeline->stacks.items[stack].defined ||
 	    finder->timeline->stacks.items[stack].result == STACK_NO_MM)
 		return;
+	/* Functions that were not read say nothing of where they are. */
+	if (!scripts_of(finder->timeline, def) !=
+	    !scripts_of(finder->timeline, &finder->timeline->stacks.items[stack]))
+		return;
 	shared = shared_frames(finder->timeline, place, stack);
-	if (def->call_frames == 0 || shared < (size_t)def->count - def->call_frames)
+	inner = inner_frames(finder->timeline, def);
+	if (inner == 0 || shared < frame_count(finder->timeline, def) - inner)
 		forks->items[shared]++;
 }
 
@@ -101,7 +152,9 @@ static void collect_forks(const IdleFinder *finder, const Thread *thread, const 
  */
 static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const WaitPlace *place)
 {
-	uint32_t frames = finder->timeline->stacks.items[place->stack].count, fork = 0;
+	size_t frames =
+		frame_count(finder->timeline, &finder->timeline->stacks.items[place->stack]);
+	uint32_t fork = 0;
 	uint64_t all = 0, before = 0;
 	Forks forks = {};
 
@@ -136,10 +189,16 @@ static void find_same(IdleFinder *finder)
 	finder->same = xcalloc(timeline->stacks.count + 1, sizeof(uint32_t));
 	for (uint32_t i = 0; i < timeline->stacks.count; i++) {
 		const StackDef *stack = &timeline->stacks.items[i];
+		const ScriptStack *script = scripts_of(timeline, stack);
 		uint64_t hash = stack->count;
 
 		for (size_t k = 0; k < stack->count; k++)
 			hash = hash_mix(hash, timeline->frames.items[stack->first + k]);
+		for (size_t k = 0; script && k < script->count; k++)
+			hash = hash_mix(
+				hash_mix(hash,
+					 timeline->script_frames.items[script->first + k].code),
+				timeline->script_frames.items[script->first + k].at);
 		finder->same[i] = stack->defined ? map_get(&first, hash) : i;
 		if (finder->same[i] == MAP_NONE) {
 			finder->same[i] = i;

@@ -74,6 +74,20 @@ StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *
 	};
 }
 
+StackRef wait_switch_out_stack(const Timeline *timeline, const Thread *thread, size_t i)
+{
+	const Thread *owner = interval_owner(timeline, thread, i);
+
+	return (StackRef){
+		.ns = interval_end(thread, i),
+		.ns_tgid = timeline->processes.items[owner->process].ns_tgid,
+		.user_stack = thread->intervals.items[i].user_stack,
+		.kernel_stack = STACK_NONE,
+		.leaf = owner->kernel_only ? LEAF_KERNEL : LEAF_USER,
+		.unsampled = thread->intervals.items[i].unsampled,
+	};
+}
+
 char *wait_call_text(int syscall)
 {
 	const char *label = syscall_label(syscall);

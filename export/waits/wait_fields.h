@@ -22,6 +22,13 @@ StackRef request_stack(const Timeline *timeline, const Request *request);
 StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *tick);
 
 /*
+ * Returns the user frames of the switch-out at the end of running interval i. A thread without them
+ * is known to have been in the kernel, and no more: the kernel frames of a switch-out are those of
+ * its wait.
+ */
+StackRef wait_switch_out_stack(const Timeline *timeline, const Thread *thread, size_t i);
+
+/*
  * Returns what the reason rests on: "system call and arguments: futex", "kernel stack:
  * synchronize_rcu_normal ← map_update_elem, bpf"; may be NULL. The caller frees it.
  */

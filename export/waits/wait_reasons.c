@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "epoll_watches.h"
+#include "interpreter_locks.h"
 #include "wait_fields.h"
 #include "wait_reasons_private.h"
 #include <inttypes.h>
@@ -502,6 +503,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 		wait_explain_futex(explainer, thread, i);
 		explain_epoll(explainer->timeline, thread, i);
 		explain_ring(explainer->timeline, thread, i);
+		wait_explain_script(explainer, thread, i);
 		wait_explain_go(explainer, thread, i);
 		explain_timer(explainer, thread, i);
 	}
@@ -525,13 +527,15 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 		.by_stack = xcalloc(timeline->stacks.count + 1, sizeof(StackReason)),
 		.musl = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.futexes = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
+		.scripts = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.counted = xcalloc(timeline->stacks.count + 1, sizeof(bool)),
 		.go = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 	};
 
+	interpreter_locks_complete(timeline);
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		explain_thread(&explainer, &timeline->threads.items[i]);
-	wait_find_gil_holders(timeline);
+	interpreter_locks_find_holders(timeline);
 	map_free(&explainer.rule_of_name);
 	map_free(&explainer.sources);
 	map_free(&explainer.python);
@@ -539,5 +543,6 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 	free(explainer.by_stack);
 	free(explainer.musl);
 	free(explainer.futexes);
+	free(explainer.scripts);
 	free(explainer.counted);
 }

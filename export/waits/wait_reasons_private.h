@@ -28,6 +28,7 @@ typedef struct Explainer {
 	uint8_t *futexes; /* likewise: the reason by the user stack, plus 1; 0: not looked up */
 	bool *counted;	  /* likewise: whether StackDef::call_frames is known */
 	uint8_t *go;	  /* likewise: enum go_place plus 1; 0: not looked up */
+	uint8_t *scripts; /* likewise: the reason by script functions, plus 1; 0: not looked up */
 	Map python;  /* Timeline::objects, words of memory -> whether CPython's state has them */
 	Map sources; /* Timeline::stacks of wakers -> enum interrupt_source */
 } Explainer;
@@ -44,20 +45,26 @@ static inline uint32_t function_name(const Explainer *explainer, const Functions
 	return explainer->frames->list.items[functions->frames[functions->count - 1 - i]].function;
 }
 
+/*
+ * Returns the user stack's functions, by their names when it was first resolved; valid until the
+ * next call.
+ */
+Functions wait_user_functions(Explainer *explainer, const Thread *thread, const Interval *wait);
+
 /* Decides the kind of futex that a wait is for. */
 void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i);
+
+/*
+ * Decides what a program that an interpreter runs waits for, by its functions: the interpreter's
+ * own locks, and what is made of them, are all one kind of futex. To be called after
+ * wait_explain_futex().
+ */
+void wait_explain_script(Explainer *explainer, Thread *thread, size_t i);
 
 /* Decides which waits are those of Go's scheduler. */
 void wait_explain_go(Explainer *explainer, Thread *thread, size_t i);
 
 /* Sets StackDef::call_frames for a wait that may be idle. */
 void wait_count_call_frames(Explainer *explainer, const Thread *thread, const Interval *wait);
-
-/*
- * Sets the holder at the end of each REASON_GIL wait (Interval::lock_holder). The lock does not
- * store its owner. But while threads wait for it, the thread that releases it wakes one of them: so
- * that thread held the lock until then, and since the last such wakeup.
- */
-void wait_find_gil_holders(Timeline *timeline);
 
 #endif

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "runtime_functions.h"
+#include "script_language.h"
 #include "wait_reasons_private.h"
 #include <inttypes.h>
 
-/*
- * Returns the user stack's functions, by their names when it was first resolved; valid until the
- * next call.
- */
-static Functions user_functions_of(Explainer *explainer, const Thread *thread, const Interval *wait)
+Functions wait_user_functions(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
 	const Timeline *timeline = explainer->timeline;
 	Functions functions = {};
@@ -39,7 +36,7 @@ static bool is_more_specific(enum certainty outside, enum certainty inside, enum
  */
 static enum reason look_for_futex(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
-	Functions functions = user_functions_of(explainer, thread, wait);
+	Functions functions = wait_user_functions(explainer, thread, wait);
 	Timeline *timeline = explainer->timeline;
 	enum reason reason = REASON_NONE;
 	const char *found = NULL;
@@ -74,7 +71,7 @@ static enum reason look_for_futex(Explainer *explainer, const Thread *thread, co
  */
 static bool entered_by_nameless(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
-	Functions functions = user_functions_of(explainer, thread, wait);
+	Functions functions = wait_user_functions(explainer, thread, wait);
 	const Frames *frames = explainer->frames;
 	const Frame *entry = NULL;
 
@@ -96,7 +93,7 @@ enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES };
 /* musl's lock values differ from glibc's: there 2 is a condition variable. */
 static bool look_for_musl(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
-	Functions functions = user_functions_of(explainer, thread, wait);
+	Functions functions = wait_user_functions(explainer, thread, wait);
 	const Frames *frames = explainer->frames;
 	const char *name;
 	uint32_t lib;
@@ -175,7 +172,7 @@ static bool is_of_python(Explainer *explainer, const Thread *thread, size_t i)
 /* A thread that wants the GIL waits with a time limit; one that has released it waits without. */
 static bool has_time_limit(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
-	Functions functions = user_functions_of(explainer, thread, wait);
+	Functions functions = wait_user_functions(explainer, thread, wait);
 
 	for (size_t i = 0; i < functions.count; i++)
 		if (futex_kind_has_timeout(strings_get(&explainer->frames->strings,
@@ -184,14 +181,28 @@ static bool has_time_limit(Explainer *explainer, const Thread *thread, const Int
 	return false;
 }
 
+/* Returns what the word is for, if it lies in an interpreter's lock; else REASON_NONE. */
+static enum reason reason_by_lock(const Thread *thread, size_t i)
+{
+	const LockWait *lock = thread_lock_wait(thread, i);
+	const ScriptLanguage *language = lock ? script_language(lock->language) : NULL;
+
+	return !language || lock->offset == LOCK_NO_WORD ? REASON_NONE
+							 : language->lock_reason(lock->offset);
+}
+
 void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
 	enum reason reported;
 	uint8_t *known;
 
-	if (wait->state != STATE_BLOCKED || wait->syscall != SYSCALL_FUTEX ||
-	    wait->user_stack == STACK_NONE || !futex_kind_reason(wait->reason))
+	if (wait->state != STATE_BLOCKED || wait->syscall != SYSCALL_FUTEX)
+		return;
+	reported = reason_by_lock(thread, i);
+	if (reported != REASON_NONE)
+		return thread_explain(thread, i, reported, RULE_INTERPRETER);
+	if (wait->user_stack == STACK_NONE || !futex_kind_reason(wait->reason))
 		return;
 	known = &explainer->futexes[wait->user_stack];
 	if (!*known)
@@ -216,7 +227,7 @@ void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i)
 
 static enum go_place look_for_go(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
-	Functions functions = user_functions_of(explainer, thread, wait);
+	Functions functions = wait_user_functions(explainer, thread, wait);
 	enum go_place place = GO_NOT_WAITING;
 	Timeline *timeline = explainer->timeline;
 
@@ -272,7 +283,7 @@ void wait_count_call_frames(Explainer *explainer, const Thread *thread, const In
 		return;
 	explainer->counted[wait->user_stack] = true;
 	stack = &explainer->timeline->stacks.items[wait->user_stack];
-	functions = user_functions_of(explainer, thread, wait);
+	functions = wait_user_functions(explainer, thread, wait);
 	for (size_t i = functions.count; i-- > 0;) {
 		const Frame *frame = &frames->list.items[functions.frames[i]];
 
@@ -282,93 +293,6 @@ void wait_count_call_frames(Explainer *explainer, const Thread *thread, const In
 		stack->call_frames += frame->inline_depth == 0;
 	}
 	stack->call_frames = MIN(stack->call_frames, stack->count);
-}
-
-/* ---- Python's global interpreter lock -------------------------------------------------------- */
-
-/* A thread releases the lock. */
-typedef struct Handover {
-	uint32_t process; /* Timeline::processes */
-	uint32_t task;	  /* Timeline::tasks: the holder */
-	uint64_t ns;
-} Handover;
-
-typedef VEC(Handover) Handovers;
-
-static bool is_for_gil(const Interval *wait)
-{
-	return wait->state == STATE_BLOCKED && wait->reason == REASON_GIL;
-}
-
-/* A thread of the same process ended the wait. */
-static bool is_handover(const Timeline *timeline, const Thread *thread, const Interval *wait)
-{
-	uint32_t waker;
-
-	if (wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END) ||
-	    wait->waker >= timeline->tasks.count)
-		return false;
-	waker = timeline->tasks.items[wait->waker].thread;
-	return waker < timeline->threads.count &&
-	       timeline->threads.items[waker].process == thread->process;
-}
-
-static int compare_handovers(const void *a, const void *b)
-{
-	const Handover *x = a, *y = b;
-
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	return (x->ns > y->ns) - (x->ns < y->ns);
-}
-
-static void collect(const Timeline *timeline, Handovers *handovers)
-{
-	for (size_t t = 0; t < timeline->threads.count; t++) {
-		const Thread *thread = &timeline->threads.items[t];
-
-		for (size_t i = 0; i < thread->intervals.count; i++) {
-			const Interval *wait = &thread->intervals.items[i];
-
-			if (is_for_gil(wait) && is_handover(timeline, thread, wait))
-				*vec_push(handovers) = (Handover){.process = thread->process,
-								  .task = wait->waker,
-								  .ns = interval_end(thread, i)};
-		}
-	}
-	if (handovers->count > 1)
-		qsort(handovers->items, handovers->count, sizeof(*handovers->items),
-		      compare_handovers);
-}
-
-/* Returns the task that next releases the lock, at ns or later. */
-static uint32_t holder_at(const Handovers *handovers, const Thread *thread, uint64_t ns)
-{
-	Handover wanted = {.process = thread->process, .ns = ns};
-	size_t i = partition_point(middle, handovers->count,
-				   compare_handovers(&handovers->items[middle], &wanted) < 0);
-
-	/* The waiter itself took the lock just when its timeout expired, from an unknown thread. */
-	if (i == handovers->count || handovers->items[i].process != thread->process ||
-	    handovers->items[i].task == thread->task)
-		return THREAD_NONE;
-	return handovers->items[i].task;
-}
-
-void wait_find_gil_holders(Timeline *timeline)
-{
-	Handovers handovers = {};
-
-	collect(timeline, &handovers);
-	for (size_t t = 0; handovers.count > 0 && t < timeline->threads.count; t++) {
-		Thread *thread = &timeline->threads.items[t];
-
-		for (size_t i = 0; i < thread->intervals.count; i++)
-			if (is_for_gil(&thread->intervals.items[i]))
-				thread->intervals.items[i].lock_holder =
-					holder_at(&handovers, thread, interval_end(thread, i));
-	}
-	vec_free(&handovers);
 }
 
 /* ---- the names of the words that threads wait for -------------------------------------------- */

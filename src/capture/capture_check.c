@@ -53,6 +53,11 @@ _Static_assert(sizeof(struct rec_loss) == 48, "REC_LOSS");
 _Static_assert(sizeof(struct rec_total) == 40, "REC_TOTAL");
 _Static_assert(offsetof(struct rec_note, text) == 24, "REC_NOTE");
 _Static_assert(offsetof(struct rec_source, data) == 24, "REC_SOURCE");
+_Static_assert(sizeof(struct rec_script) == 56, "REC_SCRIPT");
+_Static_assert(offsetof(struct rec_script_stack, frames) == 40, "REC_SCRIPT_STACK");
+_Static_assert(sizeof(struct script_frame) == 16, "REC_SCRIPT_STACK");
+_Static_assert(offsetof(struct rec_script_code, name) == 48, "REC_SCRIPT_CODE");
+_Static_assert(sizeof(struct rec_script_code) == 816, "REC_SCRIPT_CODE");
 _Static_assert(sizeof(struct capture_header) == 32, "file header");
 
 /* An optional part of a kind's records: the offset of its mask, and where the part ends. */
@@ -149,6 +154,19 @@ static bool stack_is_good(const struct rec_stack *stack, size_t words)
 	return gap.leaf > 0 && gap.leaf < stack->count;
 }
 
+/* Frames are left out only between the innermost and the outermost ones. */
+static bool script_stack_is_good(const struct rec_script_stack *stack, size_t tail)
+{
+	return stack->count <= tail / sizeof(struct script_frame) &&
+	       (!stack->left_out || stack->count == SCRIPT_FRAMES);
+}
+
+static bool script_code_is_good(const struct rec_script_code *code, size_t tail)
+{
+	return code->name_bytes <= sizeof(code->name) && code->path_bytes <= sizeof(code->path) &&
+	       code->table_bytes <= tail;
+}
+
 static bool check_tail(const struct record *record)
 {
 	size_t tail = record->len - record_info(record->kind)->fixed_size;
@@ -171,6 +189,10 @@ static bool check_tail(const struct record *record)
 		tail += sizeof(u64); /* a deliberate error, which tests/fuzz must find */
 #endif
 		return stack_is_good((const struct rec_stack *)record, tail / sizeof(u64));
+	case REC_SCRIPT_STACK:
+		return script_stack_is_good((const struct rec_script_stack *)record, tail);
+	case REC_SCRIPT_CODE:
+		return script_code_is_good((const struct rec_script_code *)record, tail);
 	case REC_INODE:
 		return ((const struct rec_inode *)record)->size <= tail;
 	case REC_SOCKET:

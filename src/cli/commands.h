@@ -3,6 +3,7 @@
 #ifndef WALLPROF_COMMANDS_H
 #define WALLPROF_COMMANDS_H
 
+#include "anonymizer.h"
 #include "frames.h"
 #include "invoker.h"
 #include "options.h"
@@ -13,6 +14,7 @@
 typedef struct Loaded {
 	Timeline *timeline;
 	Frames *frames;
+	Anonymizer *anonymizer; /* NULL: names are as they were recorded */
 	bool has_temp;		/* export_temp_end() is due */
 	uint64_t profile_bytes; /* of the profile that export_cmd_write() wrote, not compressed */
 } Loaded;
@@ -59,11 +61,17 @@ enum file_kind export_cmd_file_kind(const char *path);
 /* ---- open: shows a profile in the viewer ------------------------------------------------- */
 
 /*
- * Serves the profile at path until a signal arrives, or until there was no request for
- * options->idle_timeout_ns. Prints the viewer's URL, and starts a browser if there is a desktop.
- * Returns 0 or a negative errno, logged.
+ * Serves the profile or the page at path until a signal arrives, or until there was no request for
+ * options->idle_timeout_ns. Prints the URL of the viewer, or that of the page, and starts a browser
+ * if there is a desktop. Returns 0 or a negative errno, logged.
  */
 int open_cmd_run(const char *path, const OpenOptions *options, const Invoker *invoker);
+
+/*
+ * Returns the folder of a copy of the viewer that is installed on this machine (wallprof-open(1)
+ * says where), or NULL. The caller frees it.
+ */
+char *open_cmd_local_viewer(void);
 
 /*
  * doctor --unwind PID|FILE: prints how much of the code of an ELF file, or of all files that a

@@ -14,7 +14,8 @@ static const struct {
 	const char *option, *values;
 } option_values[] = {
 	{"output", ":files"},
-	{"format", "firefox chrome"},
+	{"format", "firefox chrome html folded pprof speedscope svg"},
+	{"by", "thread process"},
 	{"frequency", "auto"},
 	{"pid", ":pids"},
 	{"tid", ":tids"},

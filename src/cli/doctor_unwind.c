@@ -67,7 +67,7 @@ static int open_beside(void *user, const MappedFile *file, const char *path)
 }
 
 /* A TableFindDebug. */
-static int find_debug(void *user, uint32_t id, const char *debuglink)
+static int find_debug(void *user, uint32_t id, const char *debuglink, unsigned candidate)
 {
 	Doctor *doctor = user;
 	CodeObject *object = &doctor->objects.items[id];
@@ -79,7 +79,8 @@ static int find_debug(void *user, uint32_t id, const char *debuglink)
 	int fd;
 
 	memcpy(file.build_id, object->identity.build_id, sizeof(file.build_id));
-	fd = debuglink ? debug_files_by_link(&debug, debuglink) : debug_files_by_build_id(&debug);
+	fd = debuglink ? debug_files_by_link(&debug, debuglink, candidate)
+		       : debug_files_by_build_id(&debug);
 	if (fd < 0)
 		return fd;
 	free(object->debug_path);

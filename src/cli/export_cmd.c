@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analysis.h"
+#include "anonymizer.h"
 #include "as_invoker.h"
 #include "atomic_file.h"
 #include "capture.h"
@@ -8,11 +9,16 @@
 #include "commands.h"
 #include "export_temp.h"
 #include "firefox.h"
+#include "flamegraph.h"
+#include "folded.h"
+#include "html.h"
 #include "output.h"
+#include "pprof.h"
 #include "progress.h"
 #include "report.h"
 #include "signals.h"
 #include "sources.h"
+#include "speedscope.h"
 #include "spill.h"
 #include "symbols.h"
 #include "timeline_builder.h"
@@ -57,10 +63,57 @@ enum file_kind export_cmd_file_kind(const char *path)
 /* The progress is looked at after so many records. */
 #define RECORDS_PER_SHARE 65536
 
+/* Reads the capture once for its names alone. Returns 0 or a negative errno. */
+static int learn_names(CaptureReader *reader, Anonymizer *anonymizer)
+{
+	const struct record *record;
+	int got;
+
+	while ((got = capture_read(reader, &record)) > 0)
+		anonymizer_learn(anonymizer, record);
+	return got < 0 ? got : capture_reader_rewind(reader);
+}
+
+/* What is known of a capture besides its timeline and frames. */
+typedef struct CaptureInfo {
+	bool has_symbols;
+	bool is_this_boot;
+} CaptureInfo;
+
+/* Kernel addresses are valid only until the next boot. */
+static bool is_this_boot(const struct rec_meta *meta)
+{
+	static const char key[] = "boot_id=";
+	_cleanup_fclose_ FILE *file = NULL;
+	char boot_id[64];
+
+	if (strncmp(meta->text, key, strlen(key)) != 0)
+		return false;
+	file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!file || !fgets(boot_id, sizeof(boot_id), file))
+		return false;
+	boot_id[strcspn(boot_id, "\n")] = '\0';
+	return *boot_id && !strcmp(meta->text + strlen(key), boot_id);
+}
+
+/* Adds a record, or what stands for it, to the timeline and the frames. */
+static void add(const LoadOptions *options, Loaded *loaded, TimelineBuilder *builder,
+		const struct record *record)
+{
+	if (loaded->anonymizer)
+		record = anonymizer_replace(loaded->anonymizer, record);
+	if (!record)
+		return;
+	timeline_builder_add(builder, record);
+	if (!options->no_source || record->kind != REC_SOURCE)
+		frames_add(loaded->frames, record);
+}
+
 static int read_all(CaptureReader *reader, const LoadOptions *options, Loaded *loaded,
-		    bool *ret_has_symbols)
+		    CaptureInfo *ret_info)
 {
 	TimelineBuilder *builder = timeline_builder_new();
+	_cleanup_free_ char *processes = NULL, *threads = NULL;
 	TimelineFilter filter = {
 		.from_ns = options->from_ns,
 		.to_ns = options->to_ns,
@@ -69,60 +122,65 @@ static int read_all(CaptureReader *reader, const LoadOptions *options, Loaded *l
 	};
 	const struct record *record;
 	uint64_t count = 0;
-	int got;
+	int got = 0;
 
-	*ret_has_symbols = false;
+	*ret_info = (CaptureInfo){};
+	if (options->anonymize) {
+		progress_begin("reading names");
+		loaded->anonymizer = anonymizer_new();
+		got = learn_names(reader, loaded->anonymizer);
+		filter.processes = processes =
+			anonymizer_filter(loaded->anonymizer, options->processes);
+		filter.threads = threads = anonymizer_filter(loaded->anonymizer, options->threads);
+		timeline_builder_add(builder, anonymizer_mark(loaded->anonymizer, REC_META));
+		timeline_builder_add(builder, anonymizer_mark(loaded->anonymizer, REC_NOTE));
+	}
 	timeline_builder_filter(builder, &filter);
 	loaded->frames = frames_new();
 	loaded->frames->unfolded = options->all_frames;
+	loaded->frames->native_frames = options->native_frames;
 	progress_begin("reading the capture");
-	while ((got = capture_read_sorted(reader, &record)) > 0) {
+	while (!got && (got = capture_read_sorted(reader, &record)) > 0) {
 		if (++count % RECORDS_PER_SHARE == 0)
 			progress_share(capture_reader_share(reader));
 		if (record->kind == REC_END && record->flags & END_SYMBOLS)
-			*ret_has_symbols = true;
-		timeline_builder_add(builder, record);
-		if (!options->no_source || record->kind != REC_SOURCE)
-			frames_add(loaded->frames, record);
+			ret_info->has_symbols = true;
+		if (record->kind == REC_META && is_this_boot((const struct rec_meta *)record))
+			ret_info->is_this_boot = true;
+		add(options, loaded, builder, record);
+		got = 0;
 	}
 	progress_begin("making the timeline");
 	loaded->timeline = timeline_builder_finish(builder);
 	return got;
 }
 
-static int add_record(void *user, const struct record *record)
+/* Consumes a record that names addresses of a capture without names. */
+static int add_late_record(void *user, const struct record *record)
 {
-	frames_add(user, record);
+	Loaded *loaded = user;
+
+	if (loaded->anonymizer)
+		record = anonymizer_replace(loaded->anonymizer, record);
+	if (record)
+		frames_add(loaded->frames, record);
 	return 0;
 }
 
-/* Kernel addresses are valid only until the next boot. */
-static bool is_this_boot(const Timeline *timeline)
-{
-	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	const char *recorded = timeline_meta(timeline, "boot_id");
-	char boot_id[64];
-
-	if (!recorded || !file || !fgets(boot_id, sizeof(boot_id), file))
-		return false;
-	boot_id[strcspn(boot_id, "\n")] = '\0';
-	return *boot_id && !strcmp(recorded, boot_id);
-}
-
 static int resolve_late(CaptureReader *reader, const LoadOptions *options, const Invoker *invoker,
-			Loaded *loaded)
+			bool kernel, Loaded *loaded)
 {
 	SourcesOptions reading = {.invoker = invoker};
 	_cleanup_(sources_freep) Sources *sources =
-		options->no_source ? NULL : sources_new(&reading);
+		options->no_source || options->anonymize ? NULL : sources_new(&reading);
 	_cleanup_(as_invoker_free) AsInvoker as;
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
 		.open_beside = symbols_open_beside_by_path,
 		.open_named = symbols_open_named_by_path,
 		.open_user = &as,
-		.emit = add_record,
-		.user = loaded->frames,
+		.emit = add_late_record,
+		.user = loaded,
 		.sources = sources,
 		.invoker = invoker,
 		.no_debuginfod = options->no_debuginfod,
@@ -136,7 +194,7 @@ static int resolve_late(CaptureReader *reader, const LoadOptions *options, const
 	progress_begin("looking up names");
 	/* Its child processes have arrays of their own. */
 	spill_pause();
-	error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
+	error = symbols_resolve(reader, &sink, kernel, &summary);
 	spill_resume();
 	progress_end();
 	if (error)
@@ -144,7 +202,7 @@ static int resolve_late(CaptureReader *reader, const LoadOptions *options, const
 	symbols_warn_kernel(&summary);
 	log_info("%lu of %lu addresses named from this machine's files", summary.named,
 		 summary.addresses);
-	return sources ? sources_write(sources, add_record, loaded->frames, NULL) : 0;
+	return sources ? sources_write(sources, add_late_record, loaded, NULL) : 0;
 }
 
 static void report_damage(const char *capture_path, const CaptureReader *reader)
@@ -200,7 +258,7 @@ int export_cmd_load(const char *capture_path, int capture_fd, const char *output
 	_cleanup_(export_cmd_unload) Loaded loaded = {};
 	_cleanup_(capture_reader_freep) CaptureReader *reader = NULL;
 	const char *message = NULL;
-	bool has_symbols;
+	CaptureInfo info;
 	int error = capture_fd < 0 ? capture_reader_open(capture_path, &reader, &message)
 				   : capture_reader_open_fd(capture_fd, &reader, &message);
 
@@ -211,11 +269,13 @@ int export_cmd_load(const char *capture_path, int capture_fd, const char *output
 	}
 	export_temp_begin(capture_path, output_path, reader);
 	loaded.has_temp = true;
-	error = read_all(reader, options, &loaded, &has_symbols);
+	error = read_all(reader, options, &loaded, &info);
 	progress_end();
 	if (!error) {
 		report_damage(capture_path, reader);
-		error = has_symbols ? 0 : resolve_late(reader, options, invoker, &loaded);
+		error = info.has_symbols ? 0
+					 : resolve_late(reader, options, invoker, info.is_this_boot,
+							&loaded);
 	}
 	if (error) {
 		log_error("reading %s failed: %s", capture_path, error_text(error));
@@ -227,6 +287,8 @@ int export_cmd_load(const char *capture_path, int capture_fd, const char *output
 	error = analyse(&loaded, options->critical_tid);
 	if (error)
 		return error;
+	if (loaded.anonymizer)
+		anonymizer_log(loaded.anonymizer);
 	*ret_loaded = loaded;
 	loaded = (Loaded){};
 	return 0;
@@ -238,6 +300,8 @@ void export_cmd_unload(Loaded *loaded)
 		timeline_free(loaded->timeline);
 	if (loaded->frames)
 		frames_free(loaded->frames);
+	if (loaded->anonymizer)
+		anonymizer_free(loaded->anonymizer);
 	if (loaded->has_temp)
 		export_temp_end();
 	*loaded = (Loaded){};
@@ -247,9 +311,29 @@ static int write_format(Output *output, const Loaded *loaded, const ExportOption
 {
 	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph, .hidden = options->hidden};
 	ChromeOptions chrome = {.hidden = options->hidden};
+	HtmlOptions html = {.hidden = options->hidden};
+	PprofOptions pprof = {.hidden = options->hidden};
+	SpeedscopeOptions speedscope = {.hidden = options->hidden};
+	FlamegraphOptions flamegraph = {.root = options->root, .hidden = options->hidden};
+	FoldedOptions folded = {.root = options->root, .hidden = options->hidden};
 
-	if (options->format == FORMAT_CHROME)
+	switch (options->format) {
+	case FORMAT_CHROME:
 		return chrome_write(output, loaded->timeline, loaded->frames, &chrome);
+	case FORMAT_HTML:
+		return html_write(output, loaded->timeline, loaded->frames, &html);
+	case FORMAT_FOLDED:
+		return folded_write(output, loaded->timeline, loaded->frames, &folded);
+	case FORMAT_PPROF:
+		return pprof_write(output, loaded->timeline, loaded->frames, &pprof);
+	case FORMAT_SPEEDSCOPE:
+		return speedscope_write(output, loaded->timeline, loaded->frames, &speedscope);
+	case FORMAT_SVG:
+		return flamegraph_write(output, loaded->timeline, loaded->frames, &flamegraph);
+	case FORMAT_BY_NAME:
+	case FORMAT_FIREFOX:
+		break;
+	}
 	return firefox_write(output, loaded->timeline, loaded->frames, &firefox);
 }
 

@@ -76,7 +76,9 @@ void help_print(enum verb verb)
 	      "\n"
 	      "The profile (default wallprof.json.gz) opens with `wallprof open`, or by dropping\n"
 	      "it on https://profiler.firefox.com. A name that ends in .trace.json or\n"
-	      ".trace.json.gz makes a Chrome trace, for Perfetto and chrome://tracing.\n"
+	      ".trace.json.gz makes a Chrome trace, for Perfetto and chrome://tracing; one in\n"
+	      ".html a page for any browser, .svg a flame graph, .folded stacks for\n"
+	      "flamegraph.pl, .pb.gz a pprof profile, .speedscope.json one for speedscope.\n"
 	      "report, open and export take the profile or the capture beside it; without FILE,\n"
 	      "the last one that was made in this folder.\n"
 	      "\n",

@@ -297,27 +297,60 @@ static int export_only(const Options *options, const Invoker *invoker)
 	return EXIT_SUCCESS;
 }
 
+/* Makes what is to be opened. */
+static int make_result(const Options *options, const Invoker *invoker, const char *capture,
+		       const char *output, enum format format)
+{
+	Options making = *options;
+	int error;
+
+	making.output = output;
+	making.export.format = format;
+	error = check_outputs(&making, capture);
+	if (!error)
+		error = export_capture(&making, invoker, capture, /* recorded_fd= */ -1);
+	if (!error)
+		log_info("wrote %s", output);
+	return error;
+}
+
+/* A capture that has no page yet gets one. */
+static int open_page(const Options *options, const Invoker *invoker)
+{
+	_cleanup_free_ char *path = NULL, *capture = NULL;
+	int error = results_find_capture(options->input, &capture);
+
+	if (error)
+		return error;
+	path = results_page_name(capture);
+	if (!results_has_page(capture, path))
+		error = make_result(options, invoker, capture, path, FORMAT_HTML);
+	return error ? error : open_cmd_run(path, &options->open, invoker);
+}
+
 /* A capture that has no profile yet gets one. */
-static int open_result(const Options *options, const Invoker *invoker)
+static int open_profile(const Options *options, const OpenOptions *open, const Invoker *invoker)
 {
 	_cleanup_free_ char *path = NULL, *capture = NULL;
 	int error = results_find_profile(options->input, &path, &capture);
 
-	if (error)
-		return error;
-	if (!path) {
-		Options making = *options;
-
-		making.output = path = results_profile_name(capture);
-		making.export.format = FORMAT_FIREFOX;
-		error = check_outputs(&making, capture);
-		if (!error)
-			error = export_capture(&making, invoker, capture, /* recorded_fd= */ -1);
-		if (error)
-			return error;
-		log_info("wrote %s", path);
+	if (!error && !path) {
+		path = results_profile_name(capture);
+		error = make_result(options, invoker, capture, path, FORMAT_FIREFOX);
 	}
-	return open_cmd_run(path, &options->open, invoker);
+	return error ? error : open_cmd_run(path, open, invoker);
+}
+
+static int open_result(const Options *options, const Invoker *invoker)
+{
+	_cleanup_free_ char *local = NULL;
+	OpenOptions open = options->open;
+
+	if (open.offline && !open.viewer)
+		open.viewer = local = open_cmd_local_viewer();
+	if (open.offline && !open.viewer)
+		return open_page(options, invoker);
+	return open_profile(options, &open, invoker);
 }
 
 static bool needs_capabilities(const Options *options)

@@ -4,6 +4,7 @@
 #include "privileges.h"
 #include "proc_status.h"
 #include "signals.h"
+#include "site_check.h"
 #include "static_files.h"
 #include "util.h"
 #include "zstd_unpack.h"
@@ -15,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PUBLIC_HOST   "profiler.firefox.com"
 #define PUBLIC_VIEWER "https://profiler.firefox.com"
 #define POLL_MS	      1000
 
@@ -25,6 +27,25 @@ static bool is_folder(const char *path)
 	struct stat st;
 
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* The first of these that has an index.html; $HOME is that of the user who uses wallprof. */
+char *open_cmd_local_viewer(void)
+{
+	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	_cleanup_free_ char *of_user =
+		data && *data ? xasprintf("%s/wallprof/viewer", data)
+			      : xasprintf("%s/.local/share/wallprof/viewer", home ? home : "");
+	const char *const folders[] = {of_user, "/usr/local/share/wallprof/viewer",
+				       "/usr/share/wallprof/viewer"};
+
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		_cleanup_free_ char *index = xasprintf("%s/index.html", folders[i]);
+
+		if (!access(index, R_OK))
+			return xstrdup(folders[i]);
+	}
+	return NULL;
 }
 
 /*
@@ -45,11 +66,12 @@ static char *as_path_component(const char *url)
 }
 
 /*
- * Returns the URL of the viewer's page:
+ * Returns the URL of the page that is served, or that of the viewer's page:
  * "https://profiler.firefox.com/from-url/http%3A%2F%2F127.0.0.1%3A3000%2F…/?symbolServer=http%3A…"
  */
-static char *page_url(const char *viewer, const HttpServer *server)
+static char *page_url(const OpenOptions *options, const HttpServer *server)
 {
+	const char *viewer = options->viewer;
 	_cleanup_free_ char *part = as_path_component(http_server_profile(server));
 	_cleanup_free_ char *api = as_path_component(http_server_api(server));
 	const char *base = viewer && !is_folder(viewer) ? viewer
@@ -57,6 +79,8 @@ static char *page_url(const char *viewer, const HttpServer *server)
 							: PUBLIC_VIEWER;
 	size_t length = strlen(base);
 
+	if (options->offline && !viewer)
+		return xstrdup(http_server_profile(server));
 	while (length > 0 && base[length - 1] == '/')
 		length--;
 	return xasprintf("%.*s/from-url/%s/?symbolServer=%s", (int)length, base, part, api);
@@ -134,6 +158,17 @@ static void report_browser_exit(pid_t *browser)
 			 WEXITSTATUS(status));
 }
 
+/* The browser may run on another machine, so this is a warning only. */
+static void report_site(void)
+{
+	const char *why = site_check_take();
+
+	if (why)
+		log_warn("this machine cannot reach " PUBLIC_VIEWER
+			 ": %s; `wallprof open --offline` shows a page that needs no site",
+			 why);
+}
+
 /* ---- serving ------------------------------------------------------------------------------- */
 
 static int serve(HttpServer *server, int signal_fd, uint64_t idle_timeout_ns, pid_t browser)
@@ -155,6 +190,7 @@ static int serve(HttpServer *server, int signal_fd, uint64_t idle_timeout_ns, pi
 			return 0;
 		http_server_run(server);
 		report_browser_exit(&browser);
+		report_site();
 		if (idle_timeout_ns && http_server_idle_ns(server) > idle_timeout_ns) {
 			log_info("no requests for %.0f s; exiting", idle_timeout_ns / 1e9);
 			return 0;
@@ -275,12 +311,14 @@ static int show(const char *path, const OpenOptions *options, const Profile *pro
 
 	if (error)
 		return error;
-	url = page_url(options->viewer, server);
+	url = page_url(options, server);
 	error = print_url(options->url_to_stderr ? stderr : stdout, url);
 	if (error)
 		return error;
 	if (!options->no_browser && has_browser())
 		browser = start_browser(url);
+	if (!options->viewer && !options->offline)
+		site_check_begin(PUBLIC_HOST);
 	log_info("serving %s until Ctrl-C", path);
 	return serve(server, signal_fd, options->idle_timeout_ns, browser);
 }

@@ -4,6 +4,11 @@
 #include "util.h"
 #include <errno.h>
 
+char *open_cmd_local_viewer(void)
+{
+	return NULL;
+}
+
 int open_cmd_run(const char *path, const OpenOptions *options, const Invoker *invoker)
 {
 	(void)options;

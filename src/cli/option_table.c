@@ -32,12 +32,24 @@ static int set_output(const char *text, Options *options)
 
 static int set_format(const char *text, Options *options)
 {
-	if (!strcmp(text, "firefox") || !strcmp(text, "gecko"))
-		options->export.format = FORMAT_FIREFOX;
-	else if (!strcmp(text, "chrome"))
-		options->export.format = FORMAT_CHROME;
+	const FormatInfo *info = formats_by_word(text);
+
+	if (!info)
+		return bad("format", text,
+			   "expected firefox (also called gecko), chrome, html, folded, "
+			   "pprof, speedscope or svg");
+	options->export.format = info->format;
+	return 0;
+}
+
+static int set_by(const char *text, Options *options)
+{
+	if (!strcmp(text, "thread"))
+		options->export.root = STACK_TREE_BY_THREAD;
+	else if (!strcmp(text, "process"))
+		options->export.root = STACK_TREE_BY_PROCESS;
 	else
-		return bad("format", text, "expected firefox (also called gecko) or chrome");
+		return bad("by", text, "expected thread or process");
 	return 0;
 }
 
@@ -402,15 +414,6 @@ static int set_thread_filter(const char *text, Options *options)
 
 static int set_states(const char *text, Options *options)
 {
-	static const struct {
-		const char *name;
-		enum thread_state state;
-	} states[] = {
-		{"running", STATE_RUNNING},
-		{"runnable", STATE_RUNNABLE},
-		{"blocked", STATE_BLOCKED},
-		{"unknown", STATE_UNKNOWN},
-	};
 	_cleanup_free_ char *copy = xstrdup(text);
 	char *rest = copy;
 
@@ -418,13 +421,13 @@ static int set_states(const char *text, Options *options)
 	for (char *word; (word = strsep(&rest, ","));) {
 		size_t i = 0;
 
-		while (i < ARRAY_LEN(states) && strcmp(word, states[i].name) != 0)
+		while (i < STATE_COUNT && strcmp(word, timeline_state_names[i]) != 0)
 			i++;
-		if (i == ARRAY_LEN(states))
+		if (i == STATE_COUNT)
 			return bad("state", text,
 				   "expected running, runnable, blocked or unknown, "
 				   "separated by commas");
-		options->export.hidden &= ~(1u << states[i].state);
+		options->export.hidden &= ~(1u << i);
 	}
 	return 0;
 }
@@ -529,8 +532,9 @@ static int set_licenses(const char *text, Options *options)
 const OptionInfo option_table[] = {
 	{"output", 'o', "FILE", RECORDING | EXPORT, "write to FILE (export: - is standard output)",
 	 set_output, 0},
-	{"format", 0, "F", EXPORTING, "firefox or chrome (default: by the name of the file)",
-	 set_format, 0},
+	{"format", 0, "F", EXPORTING,
+	 "firefox, chrome, html, folded, pprof, speedscope or svg (default: by FILE)", set_format,
+	 0},
 	{"frequency", 'F', "HZ", RECORDING, "CPU samples per second (default auto: 999 at first)",
 	 set_frequency, 0},
 	{"pid", 'p', "PID[,PID…]", RECORDING, "record these processes and their descendants",
@@ -597,6 +601,8 @@ const OptionInfo option_table[] = {
 	 FLAG(record.no_args)},
 	{"all-files", 0, NULL, RECORDING, "record the names of other programs' files, too",
 	 FLAG(record.all_files)},
+	{"by", 0, "ROOT", EXPORTING, "first frames of folded stacks and SVG: thread or process",
+	 set_by, 0},
 	{"cpu-graph", 0, NULL, EXPORTING, "show CPU use instead of thread states",
 	 FLAG(export.cpu_graph)},
 	{"budget", 0, "SHARE", RECORDING,
@@ -613,8 +619,12 @@ const OptionInfo option_table[] = {
 	{"process", 0, "P[,P…]", READING, "only these processes: IDs, or names such as 'cc*'",
 	 set_process_filter, 0},
 	{"thread", 0, "T[,T…]", READING, "only these threads: IDs or names", set_thread_filter, 0},
+	{"anonymize", 0, NULL, PROFILE | READING,
+	 "replace names of files, hosts, arguments and users", FLAG(load.anonymize)},
 	{"all-frames", 0, NULL, PROFILE | READING, "do not fold recursion in stacks",
 	 FLAG(load.all_frames)},
+	{"native-frames", 0, NULL, PROFILE | READING, "show the interpreter's own functions, too",
+	 FLAG(load.native_frames)},
 	{"state", 0, "S[,S…]", EXPORT, "only these: running, runnable, blocked, unknown",
 	 set_states, 0},
 	{"json", 0, NULL, REPORT, "print the report as JSON", FLAG(report.json)},
@@ -636,6 +646,10 @@ const OptionInfo option_table[] = {
 	 "use this viewer instead of profiler.firefox.com; a\n"
 	 "folder is served as well",
 	 set_viewer, 0},
+	{"offline", 0, NULL, OPEN,
+	 "use a viewer that is installed here, or else a page that\n"
+	 "needs none",
+	 FLAG(open.offline)},
 	{"port", 0, "N[-M]", OPENING, "use the first free one of these (default 3000-3099)",
 	 set_port, 0},
 	{"idle-timeout", 0, "TIME", OPENING,

@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_PROFILE "wallprof.json.gz"
-#define DEFAULT_TRACE	"wallprof.trace.json.gz"
 #define DEFAULT_CAPTURE "wallprof.capture"
 
 #define ENVIRONMENT	"WALLPROF_OPTIONS"
@@ -392,7 +390,7 @@ static const char *default_output(const Options *options)
 {
 	if (options->verb == VERB_RECORD)
 		return DEFAULT_CAPTURE;
-	return options->export.format == FORMAT_CHROME ? DEFAULT_TRACE : DEFAULT_PROFILE;
+	return formats_info(options->export.format)->default_output;
 }
 
 static bool is_given(const GivenOptions *given, const char *name)
@@ -403,6 +401,12 @@ static bool is_given(const GivenOptions *given, const char *name)
 	return false;
 }
 
+/* Returns whether --by applies to the format. */
+static bool has_root_frames(enum format format)
+{
+	return format == FORMAT_FOLDED || format == FORMAT_SVG;
+}
+
 /* Ignores options of WALLPROF_OPTIONS that conflict with the command line. */
 static void ignore_env_conflicts(Options *options, const GivenOptions *line)
 {
@@ -410,8 +414,12 @@ static void ignore_env_conflicts(Options *options, const GivenOptions *line)
 	bool gzip = compressor_packing(options->output) == PACKING_GZIP ||
 		    (summary && compressor_packing(summary) == PACKING_GZIP);
 
-	if (options->export.format == FORMAT_CHROME && !is_given(line, "cpu-graph"))
+	if (options->export.format != FORMAT_FIREFOX && !is_given(line, "cpu-graph"))
 		options->export.cpu_graph = false;
+	if (!formats_for_viewer(options->export.format) && !is_given(line, "open"))
+		options->open_profile = false;
+	if (!has_root_frames(options->export.format) && !is_given(line, "by"))
+		options->export.root = STACK_TREE_BY_THREAD;
 	if (gzip && options->export.compression > COMPRESSOR_GZIP_LEVEL_MAX &&
 	    !is_given(line, "compression"))
 		options->export.compression = 0;
@@ -422,22 +430,17 @@ static void ignore_env_conflicts(Options *options, const GivenOptions *line)
 /* Without --format, the suffix of the output chooses the format, so another suffix is an error. */
 static int choose_format(Options *options)
 {
-	enum packing packing = compressor_packing(options->output);
-	static const char *const endings[] = {
-		[PACKING_NONE] = "", [PACKING_GZIP] = ".gz", [PACKING_ZSTD] = ".zst"};
-	_cleanup_free_ char *profile = xasprintf(".json%s", endings[packing]);
-	_cleanup_free_ char *of_trace = xasprintf(".trace%s", profile);
+	const FormatInfo *info = formats_by_name(options->output);
 
 	if (options->export.format != FORMAT_BY_NAME)
 		return 0;
-	if (!text_ends_with(options->output, profile) && !options_to_stdout(options)) {
-		log_error("--output '%s': expected a name that ends in .json, .json.gz or "
-			  ".json.zst; or give --format",
+	if (!info && !options_to_stdout(options)) {
+		log_error("--output '%s': expected a name that ends in .json, .json.gz or another "
+			  "suffix of a profile (wallprof help export); or give --format",
 			  options->output);
 		return -EINVAL;
 	}
-	options->export.format =
-		text_ends_with(options->output, of_trace) ? FORMAT_CHROME : FORMAT_FIREFOX;
+	options->export.format = info ? info->format : format_table[0].format;
 	return 0;
 }
 
@@ -460,8 +463,20 @@ static int check_format(const Options *options)
 	error = check_level(options, options->export.json_summary);
 	if (error)
 		return error;
-	if (options->export.format == FORMAT_CHROME && options->export.cpu_graph) {
-		log_error("--cpu-graph cannot be combined with a Chrome trace");
+	if (options->export.format != FORMAT_FIREFOX && options->export.cpu_graph) {
+		log_error("--cpu-graph cannot be combined with %s",
+			  formats_info(options->export.format)->title);
+		return -EINVAL;
+	}
+	if (options->open_profile && !formats_for_viewer(options->export.format)) {
+		log_error("--open cannot be combined with %s",
+			  formats_info(options->export.format)->title);
+		return -EINVAL;
+	}
+	if (!has_root_frames(options->export.format) &&
+	    options->export.root != STACK_TREE_BY_THREAD) {
+		log_error("--by cannot be combined with %s",
+			  formats_info(options->export.format)->title);
 		return -EINVAL;
 	}
 	return 0;

@@ -3,7 +3,9 @@
 #ifndef WALLPROF_OPTIONS_H
 #define WALLPROF_OPTIONS_H
 
+#include "formats.h"
 #include "record_options.h"
+#include "stack_tree.h"
 
 enum verb {
 	VERB_PROFILE, /* records, then exports */
@@ -17,12 +19,6 @@ enum verb {
 	VERB_LICENSES,
 };
 
-enum format {
-	FORMAT_BY_NAME, /* the suffix of the output decides */
-	FORMAT_FIREFOX,
-	FORMAT_CHROME,
-};
-
 /* What export and report read of a capture. */
 typedef struct LoadOptions {
 	uint64_t from_ns, to_ns; /* since the start of the window; to_ns 0 = its end */
@@ -31,7 +27,9 @@ typedef struct LoadOptions {
 	pid_t critical_tid; /* the critical path ends where this thread ends; 0 = the command's */
 	bool no_debuginfod;
 	bool no_source;
-	bool all_frames; /* recursion is not folded */
+	bool anonymize;	    /* names of files, hosts, arguments and users are replaced */
+	bool all_frames;    /* recursion is not folded */
+	bool native_frames; /* the interpreter's own functions are shown */
 } LoadOptions;
 
 typedef struct ExportOptions {
@@ -39,7 +37,8 @@ typedef struct ExportOptions {
 	uint32_t hidden;    /* hidden states: 1 << enum thread_state */
 	int compression;    /* level of the profile; 0 = the default */
 	bool cpu_graph;
-	const char *json_summary; /* file for the report as JSON; NULL = none */
+	enum stack_tree_root root; /* of folded stacks and flame graphs */
+	const char *json_summary;  /* file for the report as JSON; NULL = none */
 } ExportOptions;
 
 typedef struct ReportOptions {
@@ -60,6 +59,7 @@ typedef struct OpenOptions {
 	uint64_t
 		idle_timeout_ns; /* the server exits after this time without a request; 0 = never */
 	bool no_browser;	 /* only print the URL */
+	bool offline;		 /* a local copy of the viewer, or else a page */
 	bool url_to_stderr;	 /* standard output belongs to a recorded command */
 } OpenOptions;
 

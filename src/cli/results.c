@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "results.h"
 #include "commands.h"
+#include "formats.h"
 #include "util.h"
 #include <dirent.h>
 #include <errno.h>
@@ -8,22 +9,24 @@
 #include <sys/stat.h>
 
 #define CAPTURE_SUFFIX ".capture"
+#define PAGE_SUFFIX    ".html"
 #define OLD_SUFFIX     ".old" /* of both files of the recording before (atomic_file.h) */
 
-/* The names of profiles, the default first. */
+/* The names of profiles that the viewer reads, the default first. */
 static const char *const profile_suffixes[] = {
 	".json.gz", ".json", ".json.zst", ".trace.json.gz", ".trace.json", ".trace.json.zst",
 };
 
-/* Returns how long a profile's name is without its longest suffix. */
-static size_t stem_of(const char *profile)
+/*
+ * Returns whether the name is that of a profile that only other programs read, so that its capture
+ * is used instead. A capture may have any name.
+ */
+static bool is_for_others(const char *path)
 {
-	size_t longest = 0;
+	const FormatInfo *info = formats_by_name(path);
 
-	for (size_t i = 0; i < ARRAY_LEN(profile_suffixes); i++)
-		if (text_ends_with(profile, profile_suffixes[i]))
-			longest = MAX(longest, strlen(profile_suffixes[i]));
-	return strlen(profile) - longest;
+	return info && !formats_for_viewer(info->format) &&
+	       export_cmd_file_kind(path) != FILE_KIND_CAPTURE;
 }
 
 char *results_capture_name(const char *profile)
@@ -32,7 +35,7 @@ char *results_capture_name(const char *profile)
 	_cleanup_free_ char *name =
 		xasprintf("%.*s", (int)(strlen(profile) - strlen(old)), profile);
 
-	return xasprintf("%.*s" CAPTURE_SUFFIX "%s", (int)stem_of(name), name, old);
+	return xasprintf("%.*s" CAPTURE_SUFFIX "%s", (int)formats_stem(name), name, old);
 }
 
 static size_t stem_of_capture(const char *capture)
@@ -57,6 +60,21 @@ static bool is_newer(const char *path, struct timespec *newest)
 		return false;
 	*newest = st.st_mtim;
 	return true;
+}
+
+char *results_page_name(const char *capture)
+{
+	return xasprintf("%.*s%s", (int)stem_of_capture(capture), capture, PAGE_SUFFIX);
+}
+
+/* Copies may have the same time. */
+bool results_has_page(const char *capture, const char *page)
+{
+	struct timespec newest = {};
+
+	is_newer(capture, &newest);
+	newest.tv_nsec--;
+	return is_newer(page, &newest);
 }
 
 /*
@@ -103,7 +121,7 @@ static bool is_result(const char *name)
 
 	if (is_named_capture(name))
 		return true;
-	if (stem_of(name) == strlen(name) || export_cmd_file_kind(name) != FILE_KIND_PROFILE)
+	if (formats_stem(name) == strlen(name) || export_cmd_file_kind(name) != FILE_KIND_PROFILE)
 		return false;
 	capture = results_capture_name(name);
 	return is_named_capture(capture) || !strcmp(capture, "wallprof" CAPTURE_SUFFIX);
@@ -158,7 +176,7 @@ static char *from_earlier_name(const char *given)
 	if (!text_ends_with(given, CAPTURE_SUFFIX) || !stat(given, &st))
 		return NULL;
 	profile = xstrndup(given, stem_of_capture(given));
-	return stem_of(profile) < strlen(profile) ? results_capture_name(profile) : NULL;
+	return formats_stem(profile) < strlen(profile) ? results_capture_name(profile) : NULL;
 }
 
 int results_find_capture(const char *given, char **ret_path)
@@ -167,7 +185,7 @@ int results_find_capture(const char *given, char **ret_path)
 
 	if (!given)
 		return find_last(is_named_capture, "capture", ret_path);
-	if (export_cmd_file_kind(given) != FILE_KIND_PROFILE) {
+	if (export_cmd_file_kind(given) != FILE_KIND_PROFILE && !is_for_others(given)) {
 		capture = from_earlier_name(given);
 		/* The reader says what is wrong with the file. */
 		*ret_path = xstrdup(capture ? capture : given);
@@ -187,7 +205,7 @@ int results_find_capture(const char *given, char **ret_path)
 
 int results_find_profile(const char *given, char **ret_path, char **ret_capture)
 {
-	_cleanup_free_ char *last = NULL;
+	_cleanup_free_ char *last = NULL, *of_others = NULL;
 	int error = given ? 0 : find_last(is_result, "recording", &last);
 
 	*ret_path = *ret_capture = NULL;
@@ -195,6 +213,12 @@ int results_find_profile(const char *given, char **ret_path, char **ret_capture)
 		return error;
 	if (last)
 		given = last;
+	if (is_for_others(given)) {
+		error = results_find_capture(given, &of_others);
+		if (error)
+			return error;
+		given = of_others;
+	}
 	if (export_cmd_file_kind(given) != FILE_KIND_CAPTURE) {
 		*ret_path = xstrdup(given);
 		return 0;

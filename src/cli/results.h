@@ -6,6 +6,8 @@
 #ifndef WALLPROF_RESULTS_H
 #define WALLPROF_RESULTS_H
 
+#include <stdbool.h>
+
 /*
  * Returns the name of the capture of a profile: without ".json" and what follows, and with
  * ".capture"; of "prof.json.gz.old" it is "prof.capture.old". The caller frees it.
@@ -14,6 +16,11 @@ char *results_capture_name(const char *profile);
 
 /* Returns the name of the profile that is made of a capture by default. The caller frees it. */
 char *results_profile_name(const char *capture);
+
+/* Returns the name of the page that is made of a capture by default. The caller frees it. */
+char *results_page_name(const char *capture);
+/* Returns whether there is a page of that name that is not older than the capture. */
+bool results_has_page(const char *capture, const char *page);
 
 /*
  * Finds the capture that the user means: the file itself or, if that is a profile, the capture

@@ -83,79 +83,118 @@ static int folder_length(const char *path)
 	return slash ? slash - path : 0;
 }
 
-int debug_files_by_link(DebugFiles *files, const char *name)
+/* Each of these returns the path of that candidate, allocated, or NULL if there is none. */
+
+static char *link_path(const DebugFiles *files, const char *name, unsigned candidate)
 {
 	const char *object = files->file->path;
-	int length = folder_length(object), fd;
+	int length = folder_length(object);
 
 	if (strchr(name, '/') || !strcmp(name, "..") || *object != '/')
-		return -ENOENT;
-	fd = try_path(files, xasprintf("%.*s/%s", length, object, name));
-	if (fd < 0)
-		fd = try_path(files, xasprintf("%.*s/.debug/%s", length, object, name));
-	if (fd < 0)
-		fd = try_path(files, xasprintf(DEBUG_ROOT "%.*s/%s", length, object, name));
-	return remember(files, fd);
+		return NULL;
+	switch (candidate) {
+	case 0:
+		return xasprintf("%.*s/%s", length, object, name);
+	case 1:
+		return xasprintf("%.*s/.debug/%s", length, object, name);
+	case 2:
+		return xasprintf(DEBUG_ROOT "%.*s/%s", length, object, name);
+	default:
+		return NULL;
+	}
 }
 
-static int find_dwz(DebugFiles *files, const Companion *companion)
+static char *dwz_path(const DebugFiles *files, const Companion *companion)
 {
 	const char *from = files->found ? files->found : files->file->path;
 	const char *name = companion->name;
-	int fd;
 
-	fd = try_path(files, *name == '/' ? xstrdup(name)
-					  : xasprintf("%.*s/%s", folder_length(from), from, name));
-	if (fd < 0 && companion->build_id_len >= 2)
-		fd = try_path(files, build_id_path(companion->build_id, companion->build_id_len));
-	return fd;
+	switch (companion->candidate) {
+	case 0:
+		return *name == '/' ? xstrdup(name)
+				    : xasprintf("%.*s/%s", folder_length(from), from, name);
+	case 1:
+		return companion->build_id_len >= 2
+			       ? build_id_path(companion->build_id, companion->build_id_len)
+			       : NULL;
+	default:
+		return NULL;
+	}
 }
 
-/* Tries the path if it is absolute, and then what of it can be beside the object. */
-static int find_dwo(DebugFiles *files, const Companion *companion)
+/* The path if it is absolute, and then what of it can be beside the object. */
+static char *dwo_path(const DebugFiles *files, const Companion *companion)
 {
 	const char *object = files->file->path, *name = companion->name;
 	const char *tail = name + companion->tail, *slash = strrchr(tail, '/');
-	int length = folder_length(object), fd = -ENOENT;
+	int length = folder_length(object);
 
-	if (!files->open_named || *object != '/')
-		return -ENOENT;
-	if (*name == '/')
-		fd = try_path_as(files, xstrdup(name), /* by_dwarf= */ true);
-	if (fd < 0 && *tail && *tail != '/')
-		fd = try_path_as(files, xasprintf("%.*s/%s", length, object, tail), true);
-	if (fd < 0 && slash && slash[1])
-		fd = try_path_as(files, xasprintf("%.*s%s", length, object, slash), true);
-	return fd;
+	switch (companion->candidate) {
+	case 0:
+		return *name == '/' ? xstrdup(name) : NULL;
+	case 1:
+		return *tail && *tail != '/' ? xasprintf("%.*s/%s", length, object, tail) : NULL;
+	case 2:
+		return slash && slash[1] ? xasprintf("%.*s%s", length, object, slash) : NULL;
+	default:
+		return NULL;
+	}
 }
 
 /* GDB and LLVM look for it beside the object, and GDB also below the folder of debug files. */
-static int find_dwp(DebugFiles *files)
+static char *dwp_path(const DebugFiles *files, const Companion *companion)
 {
-	const char *object = files->file->path;
-	int fd = -ENOENT;
+	switch (companion->candidate) {
+	case 0:
+		return xasprintf("%s.dwp", files->file->path);
+	case 1:
+		return files->found ? xasprintf("%s.dwp", files->found) : NULL;
+	case 2:
+		return xasprintf(DEBUG_ROOT "%s.dwp", files->file->path);
+	default:
+		return NULL;
+	}
+}
 
-	if (!files->open_named || *object != '/')
-		return -ENOENT;
-	fd = try_path_as(files, xasprintf("%s.dwp", object), /* by_dwarf= */ true);
-	if (fd < 0 && files->found)
-		fd = try_path_as(files, xasprintf("%s.dwp", files->found), true);
-	if (fd < 0)
-		fd = try_path_as(files, xasprintf(DEBUG_ROOT "%s.dwp", object), true);
+/* Takes ownership of path, which may be NULL. */
+static int try_split(DebugFiles *files, char *path)
+{
+	if (path && files->open_named && *files->file->path == '/')
+		return try_path_as(files, path, /* by_dwarf= */ true);
+	free(path);
+	return -ENOENT;
+}
+
+static int find_dwp(DebugFiles *files, const Companion *companion)
+{
+	int fd = try_split(files, dwp_path(files, companion));
+
+	if (fd >= 0 && !files->package)
+		files->package = xstrdup(files->tried.items[files->tried.count - 1].path);
 	return fd;
+}
+
+int debug_files_by_link(DebugFiles *files, const char *name, unsigned candidate)
+{
+	char *path = link_path(files, name, candidate);
+
+	return path ? remember(files, try_path(files, path)) : -ENOENT;
 }
 
 int debug_files_companion(DebugFiles *files, const Companion *companion)
 {
+	char *path;
+
 	switch (companion->kind) {
 	case COMPANION_DEBUG:
-		return debug_files_by_link(files, companion->name);
+		return debug_files_by_link(files, companion->name, companion->candidate);
 	case COMPANION_DWZ:
-		return find_dwz(files, companion);
+		path = dwz_path(files, companion);
+		return path ? try_path(files, path) : -ENOENT;
 	case COMPANION_DWO:
-		return find_dwo(files, companion);
+		return try_split(files, dwo_path(files, companion));
 	case COMPANION_DWP:
-		return find_dwp(files);
+		return find_dwp(files, companion);
 	default:
 		return -EINVAL;
 	}
@@ -179,4 +218,5 @@ void debug_files_free(DebugFiles *files)
 		free(files->tried.items[i].path);
 	vec_free(&files->tried);
 	free(files->found);
+	free(files->package);
 }

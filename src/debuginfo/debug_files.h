@@ -5,7 +5,8 @@
  * in .debug beside it and at the same path below /usr/lib/debug; the files of dwz; and
  * split debug information: .dwo files by their path or beside the object, a .dwp file beside it.
  *
- * The files are only opened here; the sandboxed child checks whether they belong to the object.
+ * The files are only opened here; the sandboxed child checks whether they belong to the object. If
+ * one does not, it may be at the next path.
  */
 #ifndef WALLPROF_DEBUG_FILES_H
 #define WALLPROF_DEBUG_FILES_H
@@ -37,13 +38,14 @@ typedef struct DebugFiles {
 	OpenBeside open_named;
 	void *open_user;
 	VEC(TriedFile) tried;
-	char *found; /* path of the debug file; the path of the dwz file is relative to it */
+	char *found;   /* path of the debug file; the path of the dwz file is relative to it */
+	char *package; /* path of the first .dwp file that was opened; NULL = none */
 } DebugFiles;
 
 /* Returns a descriptor, which the caller closes, or a negative errno. */
 int debug_files_by_build_id(DebugFiles *files);
-/* name is the one in .gnu_debuglink. */
-int debug_files_by_link(DebugFiles *files, const char *name);
+/* name is the one in .gnu_debuglink; candidate is that of a Companion. */
+int debug_files_by_link(DebugFiles *files, const char *name, unsigned candidate);
 int debug_files_companion(DebugFiles *files, const Companion *companion);
 void debug_files_free(DebugFiles *files);
 

@@ -11,6 +11,7 @@
 #include "demangle.h"
 #include "dwarf_sections.h"
 #include "dwarf_split.h"
+#include "dwarf_units.h"
 #include <dwarf.h>
 #include <errno.h>
 #include <string.h>
@@ -21,15 +22,10 @@
 #define ADA_2012 0x2f
 /* Compilers do not nest scopes deeper than this; the walk is recursive. */
 #define DEPTH_MAX 200
-/* The number of ranges that a search goes back for one that contains others. */
-#define NESTED_MAX 16
+/* The number of DIEs that one can be made from, as in libdw. */
+#define ORIGINS_MAX 16
 /* libdw keeps all lines that it has decoded, so it is started again after so many. */
 #define LINES_MAX 400000
-
-typedef struct UnitRange {
-	uint64_t start, end;
-	uint32_t unit;
-} UnitRange;
 
 /* An address, and the unit that contains it. */
 typedef struct Located {
@@ -50,8 +46,7 @@ typedef struct Finder {
 	size_t count;
 	DwarfNames *names;
 	DwarfSections sections;
-	VEC(Dwarf_Off) units; /* their DIEs */
-	VEC(UnitRange) ranges;
+	DwarfUnits units;
 	VEC(Located) located; /* sorted by unit, then by address */
 	DwarfSplit split;
 	/* The present unit's: */
@@ -82,55 +77,6 @@ static void count_missing(DwarfNames *names, enum dwarf_missing kind, const char
 
 /* ---- units ----------------------------------------------------------------- */
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const UnitRange *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
-static void add_unit(Finder *finder, Dwarf_Die *unit)
-{
-	Dwarf_Addr base, start, end;
-	ptrdiff_t position = 0;
-
-	*vec_push(&finder->units) = dwarf_dieoffset(unit);
-	while ((position = dwarf_ranges(unit, position, &base, &start, &end)) > 0)
-		if (start && start < end) /* 0: the linker dropped the function */
-			*vec_push(&finder->ranges) =
-				(UnitRange){start, end, finder->units.count - 1};
-}
-
-/* Returns false if libdw cannot read a unit; it does not find the ones behind it then. */
-static bool read_units(Finder *finder)
-{
-	Dwarf_CU *unit = NULL;
-	Dwarf_Die die;
-	int r;
-
-	while ((r = dwarf_get_units(finder->dwarf, unit, &unit, NULL, NULL, &die, NULL)) == 0)
-		if (dwarf_tag(&die) == DW_TAG_compile_unit ||
-		    dwarf_tag(&die) == DW_TAG_skeleton_unit)
-			add_unit(finder, &die);
-	if (finder->ranges.count)
-		qsort(finder->ranges.items, finder->ranges.count, sizeof(UnitRange),
-		      compare_ranges);
-	return r > 0;
-}
-
-static uint32_t unit_of(const Finder *finder, uint64_t address)
-{
-	size_t next = partition_point(middle, finder->ranges.count,
-				      finder->ranges.items[middle].start <= address);
-
-	for (size_t back = 0; back < MIN(next, (size_t)NESTED_MAX); back++)
-		if (address < finder->ranges.items[next - 1 - back].end)
-			return finder->ranges.items[next - 1 - back].unit;
-	return NONE;
-}
-
 static int compare_located(const void *a, const void *b)
 {
 	const Located *x = a, *y = b;
@@ -143,9 +89,9 @@ static int compare_located(const void *a, const void *b)
 static void locate(Finder *finder)
 {
 	for (size_t i = 0; i < finder->count; i++) {
-		uint32_t unit = unit_of(finder, finder->addresses[i]);
+		uint32_t unit = dwarf_units_find(&finder->units, finder->addresses[i]);
 
-		if (unit != NONE)
+		if (unit != DWARF_UNIT_NONE)
 			*vec_push(&finder->located) = (Located){unit, i};
 	}
 	if (finder->located.count)
@@ -180,13 +126,44 @@ static uint32_t intern_path(Finder *finder, const char *path)
 	return intern(finder, whole);
 }
 
+/*
+ * Returns the DIE that this one was made from. A reference to another unit of a split file counts
+ * only if it is known where that unit is: otherwise it would lead to anything.
+ */
+static bool follow(const Finder *finder, Dwarf_Die *die, unsigned int link, Dwarf_Die *ret_die)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr(die, link, &attribute) &&
+	       (!finder->in_split || attribute.form != DW_FORM_ref_addr ||
+		finder->split.is_whole) &&
+	       dwarf_formref_die(&attribute, ret_die);
+}
+
+/* Finds an attribute of the DIE or of those that it was made from, as dwarf_attr_integrate(). */
+static bool find_attribute(const Finder *finder, const Dwarf_Die *die, unsigned int name,
+			   Dwarf_Attribute *ret_attribute)
+{
+	Dwarf_Die at = *die, from;
+
+	for (unsigned i = 0; i < ORIGINS_MAX; i++) {
+		if (dwarf_attr(&at, name, ret_attribute))
+			return true;
+		if (!follow(finder, &at, DW_AT_abstract_origin, &from) &&
+		    !follow(finder, &at, DW_AT_specification, &from))
+			return false;
+		at = from;
+	}
+	return false;
+}
+
 /* Returns a string of the DIE or of the one that it was made from, or NULL if it has none. */
 static const char *name_of(const Finder *finder, Dwarf_Die *die, unsigned int name)
 {
 	Dwarf_Attribute attribute;
 	const char *text;
 
-	if (!dwarf_attr_integrate(die, name, &attribute))
+	if (!find_attribute(finder, die, name, &attribute))
 		return NULL;
 	text = finder->in_split
 		       ? dwarf_split_string(&finder->split, &attribute)
@@ -218,13 +195,11 @@ static uint32_t read_name(Finder *finder, Dwarf_Die *die)
 /* Inlined calls of one function share its name, which is read once. */
 static uint32_t function_name(Finder *finder, Dwarf_Die *die)
 {
-	Dwarf_Attribute attribute;
 	Dwarf_Die origin;
 	uint64_t key;
 	uint32_t name;
 
-	if (!dwarf_attr(die, DW_AT_abstract_origin, &attribute) ||
-	    !dwarf_formref_die(&attribute, &origin))
+	if (!follow(finder, die, DW_AT_abstract_origin, &origin))
 		return read_name(finder, die);
 	key = (uint64_t)(uintptr_t)origin.addr;
 	name = map_get(&finder->origins, key);
@@ -515,26 +490,34 @@ static bool is_ada(int language)
 /* Returns the DIE that has the unit's functions below it. */
 static Dwarf_Die open_entries(Finder *finder)
 {
+	static const enum dwarf_missing missing[] = {
+		[DWARF_SPLIT_NO_FILE] = DWARF_NO_SPLIT_FILE,
+		[DWARF_SPLIT_OTHER_FILE] = DWARF_OTHER_SPLIT_FILE,
+		[DWARF_SPLIT_OTHER_PACKAGE] = DWARF_OTHER_PACKAGE,
+		[DWARF_SPLIT_DAMAGED_PACKAGE] = DWARF_DAMAGED_PACKAGE,
+	};
 	const char *name;
 	Dwarf_Die entries;
-	int r = dwarf_split_open(&finder->split, &finder->unit, &entries, &name);
+	enum dwarf_split_result result =
+		dwarf_split_open(&finder->split, &finder->unit, &entries, &name);
 
-	finder->in_split = r > 0;
-	if (r < 0)
-		count_missing(finder->names,
-			      r == -ESTALE ? DWARF_OTHER_SPLIT_FILE : DWARF_NO_SPLIT_FILE, name);
+	finder->in_split = result == DWARF_SPLIT_OPEN;
+	if (result >= DWARF_SPLIT_NO_FILE)
+		count_missing(finder->names, missing[result], name);
 	return finder->in_split ? entries : finder->unit;
 }
 
-static void find_in_unit(Finder *finder, Dwarf_Off offset, const Located *located, size_t count)
+static void find_in_unit(Finder *finder, const DwarfUnit *unit, const Located *located,
+			 size_t count)
 {
 	Subset all = {0, count};
 	Dwarf_Lines *lines;
 	size_t line_count = 0;
 	Dwarf_Die entries;
 
-	if (!finder->dwarf || !dwarf_offdie(finder->dwarf, offset, &finder->unit))
+	if (!finder->dwarf || !dwarf_offdie(finder->dwarf, unit->die, &finder->unit))
 		return;
+	finder->split.unit_begin = unit->begin;
 	entries = open_entries(finder);
 	finder->is_ada = is_ada(dwarf_srclang(&entries));
 	finder->picked.count = finder->scopes.count = 0;
@@ -561,7 +544,8 @@ static void find_all(Finder *finder)
 		for (next = i + 1; next < finder->located.count; next++)
 			if (located[next].unit != located[i].unit)
 				break;
-		find_in_unit(finder, finder->units.items[located[i].unit], located + i, next - i);
+		find_in_unit(finder, &finder->units.units.items[located[i].unit], located + i,
+			     next - i);
 	}
 }
 
@@ -589,7 +573,7 @@ void dwarf_names_find(ElfMap *file, ElfMap *dwz, const uint64_t *addresses, size
 	begin_libdw(&finder);
 	for (unsigned i = 0; i < finder.sections.damaged; i++)
 		count_missing(ret_names, DWARF_DAMAGED_SECTION, "");
-	if (!finder.dwarf || !read_units(&finder))
+	if (!finder.dwarf || !dwarf_units_read(&finder.units, finder.elf, finder.dwarf))
 		count_missing(ret_names, DWARF_UNREADABLE, dwarf_errmsg(-1));
 	locate(&finder);
 	find_all(&finder);
@@ -599,8 +583,7 @@ void dwarf_names_find(ElfMap *file, ElfMap *dwz, const uint64_t *addresses, size
 	if (finder.alt)
 		dwarf_end(finder.alt);
 	dwarf_sections_free(&finder.sections);
-	vec_free(&finder.units);
-	vec_free(&finder.ranges);
+	dwarf_units_free(&finder.units);
 	vec_free(&finder.located);
 	vec_free(&finder.scopes);
 	vec_free(&finder.scope_of);

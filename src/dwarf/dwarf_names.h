@@ -31,6 +31,8 @@ typedef struct DwarfAnswer {
 enum dwarf_missing {
 	DWARF_NO_SPLIT_FILE,	/* a .dwo file that is not there, or may not be read */
 	DWARF_OTHER_SPLIT_FILE, /* a .dwo file that does not have the unit: another build's */
+	DWARF_OTHER_PACKAGE,	/* a unit that is not in the .dwp file, and has no .dwo file */
+	DWARF_DAMAGED_PACKAGE,	/* the same where the .dwp file's index cannot be read */
 	DWARF_DAMAGED_SECTION,	/* a section that could not be decompressed */
 	DWARF_UNREADABLE,	/* libdw refuses it, with this message */
 	DWARF_MISSING_KINDS

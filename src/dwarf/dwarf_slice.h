@@ -5,6 +5,9 @@
 
 #include "cfi.h"
 
+/* The first word of a header whose lengths and offsets have 64 bits. */
+#define DWARF_64 0xffffffffu
+
 typedef struct DwarfSlice {
 	const uint8_t *data; /* NULL = there is nothing */
 	size_t size;

@@ -8,7 +8,9 @@
 #include <string.h>
 
 /* A .dwo file has several such sections if types are in sections of their own. */
-#define INFOS_MAX 256
+#define INFOS_MAX 65536
+/* Bytes of abbreviations: libdw takes some four times as much memory for what it has decoded. */
+#define DECODED_MAX (16u << 20)
 
 /* ---- sections ---------------------------------------------------------- */
 
@@ -113,55 +115,143 @@ static void build_image(DwarfSplit *split)
 	memcpy(split->image + headers, sections, sizeof(sections));
 }
 
-static void close_unit(DwarfSplit *split)
+static void close_image(DwarfSplit *split)
 {
 	if (split->dwarf)
 		dwarf_end(split->dwarf);
 	elf_end(split->elf);
 	free(split->image);
+	map_free(&split->unit_of);
+	vec_free(&split->units);
 	split->dwarf = NULL;
 	split->elf = NULL;
 	split->image = NULL;
+	split->info = split->abbrev = (DwarfSlice){};
 }
 
-static bool is_wanted(const DwarfSplit *split, Dwarf_Die *die, uint8_t type, uint16_t version,
-		      uint64_t id)
+/* libdw keeps the abbreviations that it has decoded, and decodes them again for each unit. */
+static bool begin_libdw(DwarfSplit *split)
+{
+	if (split->dwarf)
+		dwarf_end(split->dwarf);
+	split->dwarf = dwarf_begin_elf(split->elf, DWARF_C_READ, NULL);
+	split->decoded = 0;
+	return split->dwarf;
+}
+
+/* Returns whether it is a unit of functions that has been split off. */
+static bool read_id(Dwarf_Die *unit, uint16_t version, uint8_t type, uint64_t *id)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Word number;
 
-	if (dwarf_tag(die) != DW_TAG_compile_unit || version != split->version ||
-	    (split->address_size != 4 && split->address_size != 8))
+	if (dwarf_tag(unit) != DW_TAG_compile_unit)
 		return false;
 	if (version >= 5)
-		return type == DW_UT_split_compile && id == split->id;
-	return dwarf_attr(die, DW_AT_GNU_dwo_id, &attribute) &&
-	       !dwarf_formudata(&attribute, &number) && number == split->id;
+		return type == DW_UT_split_compile;
+	if (!dwarf_attr(unit, DW_AT_GNU_dwo_id, &attribute) || dwarf_formudata(&attribute, &number))
+		return false;
+	*id = number;
+	return true;
 }
 
-/* Opens the unit with the wanted id among the entries. */
-static bool open_entries(DwarfSplit *split, Dwarf_Die *ret_unit)
+static void list_units(DwarfSplit *split)
 {
 	Dwarf_CU *unit = NULL;
 	Dwarf_Half version;
+	Dwarf_Die die;
 	uint8_t type;
 
-	if (!split->info.size || !split->abbrev.size)
-		return false;
-	build_image(split);
-	if (elf_file_open_image(split->image, split->image_size, &split->elf) == 0)
-		split->dwarf = dwarf_begin_elf(split->elf, DWARF_C_READ, NULL);
-	while (split->dwarf &&
-	       dwarf_get_units(split->dwarf, unit, &unit, &version, &type, ret_unit, NULL) == 0) {
+	while (dwarf_get_units(split->dwarf, unit, &unit, &version, &type, &die, NULL) == 0) {
+		DwarfSplitUnit found = {.offset = dwarf_dieoffset(&die), .version = version};
 		uint64_t id = 0;
 
-		if (dwarf_cu_info(unit, NULL, NULL, NULL, NULL, &id, &split->address_size,
-				  &split->offset_size) == 0 &&
-		    is_wanted(split, ret_unit, type, version, id))
-			return true;
+		if (dwarf_cu_info(unit, NULL, NULL, NULL, NULL, &id, &found.address_size,
+				  &found.offset_size) ||
+		    !read_id(&die, version, type, &id) || map_get(&split->unit_of, id) != MAP_NONE)
+			continue;
+		map_set(&split->unit_of, id, split->units.count);
+		*vec_push(&split->units) = found;
 	}
-	close_unit(split);
+}
+
+/* Returns whether a unit's header has the id; headers of DWARF 4 have none, so any may. */
+static bool may_have(DwarfSlice info, uint64_t id)
+{
+	uint64_t at = 0;
+
+	while (at < info.size) {
+		CfiBytes bytes = dwarf_slice_bytes(info, at);
+		uint64_t length = cfi_fixed(&bytes, 4);
+		bool is_64 = length == DWARF_64;
+		unsigned type;
+
+		if (is_64)
+			length = cfi_fixed(&bytes, 8);
+		if (cfi_fixed(&bytes, 2) < 5)
+			return !bytes.bad;
+		type = cfi_u8(&bytes);
+		cfi_u8(&bytes);			  /* the size of an address */
+		cfi_fixed(&bytes, is_64 ? 8 : 4); /* the offset of its abbreviations */
+		if (type == DW_UT_split_compile && cfi_fixed(&bytes, 8) == id && !bytes.bad)
+			return true;
+		if (bytes.bad || length > info.size)
+			return false;
+		at += length + (is_64 ? 12 : 4);
+	}
 	return false;
+}
+
+static bool same_slice(DwarfSlice a, DwarfSlice b)
+{
+	return a.data == b.data && a.size == b.size;
+}
+
+/* The image stays, for the next units of the same file. */
+static bool open_image(DwarfSplit *split, const DwarfParts *parts)
+{
+	if (split->image && same_slice(split->info, parts->info) &&
+	    same_slice(split->abbrev, parts->abbrev))
+		return true;
+	if (!parts->info.size || !parts->abbrev.size || !may_have(parts->info, split->id))
+		return false;
+	close_image(split);
+	split->info = parts->info;
+	split->abbrev = parts->abbrev;
+	build_image(split);
+	if (elf_file_open_image(split->image, split->image_size, &split->elf) == 0 &&
+	    begin_libdw(split)) {
+		list_units(split);
+		return true;
+	}
+	close_image(split);
+	return false;
+}
+
+/* Opens the unit with the wanted id among the entries. */
+static bool open_entries(DwarfSplit *split, const DwarfParts *parts, Dwarf_Die *ret_unit)
+{
+	const DwarfSplitUnit *unit;
+	uint32_t number;
+
+	if (!open_image(split, parts))
+		return false;
+	number = map_get(&split->unit_of, split->id);
+	if (number == MAP_NONE)
+		return false;
+	unit = &split->units.items[number];
+	if (unit->version != split->version || (unit->address_size != 4 && unit->address_size != 8))
+		return false;
+	if (split->decoded > DECODED_MAX && !begin_libdw(split))
+		return false;
+	split->decoded += parts->abbrev.size;
+	split->address_size = unit->address_size;
+	split->offset_size = unit->offset_size;
+	split->strings = parts->strings;
+	split->string_offsets = parts->string_offsets;
+	split->range_lists = parts->range_lists;
+	split->is_whole = parts->is_whole;
+	return dwarf_offdie(split->dwarf, unit->offset, ret_unit);
 }
 
 /* ---- .dwo -------------------------------------------------------------- */
@@ -170,16 +260,17 @@ static bool open_in_dwo(DwarfSplit *split, Dwarf_Die *ret_unit)
 {
 	Elf *elf = split->dwo.elf;
 	Elf_Scn *section = NULL;
+	DwarfParts parts = {.is_whole = true};
 	unsigned infos = 0;
 	GElf_Shdr header;
 	size_t strings;
 
 	if (!elf || elf_getshdrstrndx(elf, &strings))
 		return false;
-	split->abbrev = find_slice(elf, ".debug_abbrev.dwo");
-	split->strings = find_slice(elf, ".debug_str.dwo");
-	split->string_offsets = find_slice(elf, ".debug_str_offsets.dwo");
-	split->range_lists = find_slice(elf, ".debug_rnglists.dwo");
+	parts.abbrev = find_slice(elf, ".debug_abbrev.dwo");
+	parts.strings = find_slice(elf, ".debug_str.dwo");
+	parts.string_offsets = find_slice(elf, ".debug_str_offsets.dwo");
+	parts.range_lists = find_slice(elf, ".debug_rnglists.dwo");
 	while (infos < INFOS_MAX && (section = elf_nextscn(elf, section))) {
 		const char *name = gelf_getshdr(section, &header)
 					   ? elf_strptr(elf, strings, header.sh_name)
@@ -188,106 +279,11 @@ static bool open_in_dwo(DwarfSplit *split, Dwarf_Die *ret_unit)
 		if (!name || strcmp(name, ".debug_info.dwo"))
 			continue;
 		infos++;
-		split->info = slice_of(section);
-		if (open_entries(split, ret_unit))
+		parts.info = slice_of(section);
+		if (open_entries(split, &parts, ret_unit))
 			return true;
 	}
 	return false;
-}
-
-/* ---- .dwp -------------------------------------------------------------- */
-
-/* The columns of the index that are needed; the numbers of DWARF 5 and of the GNU form. */
-enum column { COLUMN_INFO = 1, COLUMN_ABBREV = 3, COLUMN_STRING_OFFSETS = 6, COLUMN_RANGES = 8 };
-
-typedef struct Index {
-	DwarfSlice slice;
-	uint32_t version, columns, units, slots;
-} Index;
-
-#define INDEX_HEADER 16
-
-static bool read_index(const DwarfSplit *split, Index *index)
-{
-	CfiBytes bytes;
-
-	index->slice = find_slice(split->dwp.elf, ".debug_cu_index");
-	bytes = dwarf_slice_bytes(index->slice, 0);
-	/* DWARF 5 has two bytes of version and two of padding. */
-	index->version = cfi_fixed(&bytes, 4) & 0xffff;
-	index->columns = cfi_fixed(&bytes, 4);
-	index->units = cfi_fixed(&bytes, 4);
-	index->slots = cfi_fixed(&bytes, 4);
-	return !bytes.bad && (index->version == 2 || index->version == 5) && index->slots > 0 &&
-	       !(index->slots & (index->slots - 1)) && index->columns <= 16;
-}
-
-/* Returns the row of the unit's id in the hash table, from 1 on, or 0. */
-static uint32_t find_row(const Index *index, uint64_t id)
-{
-	uint64_t mask = index->slots - 1, at = id & mask, step = ((id >> 32) & mask) | 1;
-	uint64_t rows = INDEX_HEADER + 8ULL * index->slots;
-
-	for (uint32_t tries = 0; tries < index->slots; tries++) {
-		CfiBytes signature = dwarf_slice_bytes(index->slice, INDEX_HEADER + 8 * at);
-		CfiBytes number = dwarf_slice_bytes(index->slice, rows + 4 * at);
-		uint64_t found = cfi_fixed(&signature, 8);
-		uint32_t row = cfi_fixed(&number, 4);
-
-		if (signature.bad || number.bad || row == 0 || row > index->units)
-			return 0;
-		if (found == id)
-			return row;
-		at = (at + step) & mask;
-	}
-	return 0;
-}
-
-/* Returns the row's part of a section. */
-static DwarfSlice contribution(const DwarfSplit *split, const Index *index, uint32_t row,
-			       enum column wanted, const char *section)
-{
-	uint64_t columns = INDEX_HEADER + 12ULL * index->slots;
-	uint64_t width = 4ULL * index->columns;
-
-	for (uint32_t i = 0; i < index->columns; i++) {
-		CfiBytes column = dwarf_slice_bytes(index->slice, columns + 4 * i);
-		CfiBytes offset = dwarf_slice_bytes(index->slice, columns + row * width + 4 * i);
-		CfiBytes size = dwarf_slice_bytes(
-			index->slice, columns + (index->units + (uint64_t)row) * width + 4 * i);
-		uint64_t from, length;
-
-		if (cfi_fixed(&column, 4) != wanted)
-			continue;
-		from = cfi_fixed(&offset, 4);
-		length = cfi_fixed(&size, 4);
-		if (column.bad || offset.bad || size.bad)
-			break;
-		return dwarf_slice_part(find_slice(split->dwp.elf, section), from, length);
-	}
-	return (DwarfSlice){};
-}
-
-static bool open_in_dwp(DwarfSplit *split, Dwarf_Die *ret_unit)
-{
-	Index index;
-	uint32_t row;
-
-	if (!split->dwp.elf || !read_index(split, &index))
-		return false;
-	row = find_row(&index, split->id);
-	if (!row)
-		return false;
-	split->info = contribution(split, &index, row, COLUMN_INFO, ".debug_info.dwo");
-	split->abbrev = contribution(split, &index, row, COLUMN_ABBREV, ".debug_abbrev.dwo");
-	split->string_offsets =
-		contribution(split, &index, row, COLUMN_STRING_OFFSETS, ".debug_str_offsets.dwo");
-	/* In the GNU form that column has macros. */
-	split->range_lists = index.version == 5 ? contribution(split, &index, row, COLUMN_RANGES,
-							       ".debug_rnglists.dwo")
-						: (DwarfSlice){};
-	split->strings = find_slice(split->dwp.elf, ".debug_str.dwo");
-	return open_entries(split, ret_unit);
 }
 
 /* ---- from the skeleton ------------------------------------------------- */
@@ -317,7 +313,7 @@ static void read_skeleton(DwarfSplit *split, Dwarf_Die *skeleton)
 	split->address_base =
 		number_of(skeleton, DW_AT_addr_base, DW_AT_GNU_addr_base, version >= 5 ? 8 : 0);
 	split->ranges_base = number_of(skeleton, DW_AT_GNU_ranges_base, DW_AT_GNU_ranges_base, 0);
-	split->low_pc = dwarf_lowpc(skeleton, &low_pc) == 0 ? low_pc : 0;
+	split->low_pc = dwarf_lowpc(skeleton, &low_pc) == 0 ? low_pc : split->unit_begin;
 	split->addresses = find_slice(elf, ".debug_addr");
 	split->ranges = find_slice(elf, ".debug_ranges");
 }
@@ -350,54 +346,130 @@ static bool read_name(const DwarfSplit *split, Dwarf_Die *skeleton, Companion *c
 	return true;
 }
 
-/* Opens the .dwo file, unless it is the one that is open already: several units can share one. */
-static int open_dwo(DwarfSplit *split, Companion *companion)
+/* ---- finding the files ------------------------------------------------- */
+
+static void close_dwo(DwarfSplit *split)
 {
-	if (split->dwo.elf && split->companion && !strcmp(split->companion->name, companion->name))
-		return 0;
+	close_image(split);
 	elf_map_close(&split->dwo);
-	return open_file(split->find(split->user, companion), &split->dwo);
 }
 
-static void open_dwp(DwarfSplit *split)
+/*
+ * Opens the unit in its .dwo file. A path may lead to a file of another build, so all candidates
+ * are tried; of units in a file of the same name only the first one's, because that would take the
+ * square of their number.
+ */
+static int open_dwo(DwarfSplit *split, Companion *companion, Dwarf_Die *ret_unit)
 {
-	_cleanup_free_ Companion *companion = NULL;
+	int result = -ENOENT;
 
-	if (split->sought_dwp)
-		return;
-	split->sought_dwp = true;
-	companion = xcalloc(1, sizeof(*companion));
-	companion->kind = COMPANION_DWP;
-	open_file(split->find(split->user, companion), &split->dwp);
+	if (split->companion && !strcmp(split->companion->name, companion->name)) {
+		free(companion);
+		return open_in_dwo(split, ret_unit) ? 1 : split->dwo.elf ? -ESTALE : -ENOENT;
+	}
+	free(split->companion);
+	split->companion = companion;
+	close_dwo(split);
+	for (unsigned i = 0; i < COMPANION_CANDIDATES; i++) {
+		ElfMap file;
+
+		companion->candidate = i;
+		if (open_file(split->find(split->user, companion), &file))
+			continue;
+		close_dwo(split);
+		split->dwo = file;
+		if (open_in_dwo(split, ret_unit))
+			return 1;
+		result = -ESTALE;
+	}
+	return result;
 }
 
-int dwarf_split_open(DwarfSplit *split, Dwarf_Die *skeleton, Dwarf_Die *ret_unit,
-		     const char **ret_name)
+static void close_package(PackageFile *package)
+{
+	dwarf_package_close(&package->index);
+	elf_map_close(&package->file);
+}
+
+/*
+ * Opens the first candidate that has the unit, or if none has, the first that can be read: a
+ * package may lack some units.
+ */
+static void open_package(DwarfSplit *split)
 {
 	_cleanup_free_ Companion *companion = xcalloc(1, sizeof(*companion));
+
+	split->package_error = -ENOENT;
+	companion->kind = COMPANION_DWP;
+	for (unsigned i = 0; i < COMPANION_CANDIDATES; i++) {
+		PackageFile package = {};
+		DwarfParts parts;
+		int fd;
+
+		companion->candidate = i;
+		fd = split->find(split->user, companion);
+		if (fd < 0)
+			continue;
+		if (open_file(fd, &package.file) ||
+		    dwarf_package_open(package.file.elf, &package.index)) {
+			close_package(&package);
+			split->package_error = -EBADMSG;
+			continue;
+		}
+		if (dwarf_package_find(&package.index, split->id, &parts)) {
+			close_package(&split->package);
+			split->package = package;
+			break;
+		}
+		if (split->package.file.elf)
+			close_package(&package);
+		else
+			split->package = package;
+	}
+	if (split->package.file.elf)
+		split->package_error = -ESTALE;
+}
+
+static bool open_in_package(DwarfSplit *split, Dwarf_Die *ret_unit)
+{
+	DwarfParts parts;
+
+	return dwarf_package_find(&split->package.index, split->id, &parts) &&
+	       open_entries(split, &parts, ret_unit);
+}
+
+enum dwarf_split_result dwarf_split_open(DwarfSplit *split, Dwarf_Die *skeleton,
+					 Dwarf_Die *ret_unit, const char **ret_name)
+{
+	Companion *companion = xcalloc(1, sizeof(*companion));
 	int r;
 
-	close_unit(split);
-	if (!read_name(split, skeleton, companion))
-		return 0;
+	if (!read_name(split, skeleton, companion)) {
+		free(companion);
+		return DWARF_SPLIT_NONE;
+	}
 	read_skeleton(split, skeleton);
-	open_dwp(split);
-	if (open_in_dwp(split, ret_unit))
-		return 1;
-	r = open_dwo(split, companion);
-	free(split->companion);
-	split->companion = take_pointer(companion);
+	if (!split->package_error)
+		open_package(split);
+	if (open_in_package(split, ret_unit)) {
+		free(companion);
+		return DWARF_SPLIT_OPEN;
+	}
+	r = open_dwo(split, companion, ret_unit);
 	*ret_name = split->companion->name;
-	if (r < 0)
-		return -ENOENT;
-	return open_in_dwo(split, ret_unit) ? 1 : -ESTALE;
+	if (r > 0)
+		return DWARF_SPLIT_OPEN;
+	if (r == -ESTALE)
+		return DWARF_SPLIT_OTHER_FILE;
+	if (split->package_error == -ESTALE)
+		return DWARF_SPLIT_OTHER_PACKAGE;
+	return split->package_error == -EBADMSG ? DWARF_SPLIT_DAMAGED_PACKAGE : DWARF_SPLIT_NO_FILE;
 }
 
 void dwarf_split_close(DwarfSplit *split)
 {
-	close_unit(split);
-	elf_map_close(&split->dwp);
-	elf_map_close(&split->dwo);
+	close_dwo(split);
+	close_package(&split->package);
 	free(split->companion);
 	split->companion = NULL;
 }

@@ -5,7 +5,6 @@
 #include <elf.h>
 #include <string.h>
 
-#define DWARF_64 0xffffffffu
 /* No compiler makes a list with so many ranges. */
 #define RANGES_MAX 65536u
 

@@ -68,8 +68,13 @@ static void open_debug(Object *object)
 	companion = xcalloc(1, sizeof(*companion));
 	if (!debug_link_read(object->main.elf, companion))
 		return;
-	object->debug_fd = object->host->find(object->host->user, companion);
-	open_debug_fd(object, object->debug_fd);
+	for (unsigned i = 0; i < COMPANION_CANDIDATES; i++) {
+		companion->candidate = i;
+		object->debug_fd = object->host->find(object->host->user, companion);
+		if (open_debug_fd(object, object->debug_fd))
+			return;
+		closep(&object->debug_fd);
+	}
 }
 
 static void open_dwz(Object *object, Elf *elf)
@@ -78,11 +83,16 @@ static void open_dwz(Object *object, Elf *elf)
 
 	if (!debug_link_read_dwz(elf, companion))
 		return;
-	object->dwz_fd = object->host->find(object->host->user, companion);
-	if (elf_map_open(object->dwz_fd, &object->dwz) == 0 &&
-	    debug_link_same_build_id(object->dwz.elf, companion->build_id, companion->build_id_len))
-		return;
-	elf_map_close(&object->dwz);
+	for (unsigned i = 0; i < COMPANION_CANDIDATES; i++) {
+		companion->candidate = i;
+		object->dwz_fd = object->host->find(object->host->user, companion);
+		if (elf_map_open(object->dwz_fd, &object->dwz) == 0 &&
+		    debug_link_same_build_id(object->dwz.elf, companion->build_id,
+					     companion->build_id_len))
+			return;
+		elf_map_close(&object->dwz);
+		closep(&object->dwz_fd);
+	}
 }
 
 /* ---- what symbol tables know -------------------------------------------------- */
@@ -190,8 +200,8 @@ static int emit_variable(Object *object, const ElfSymbol *symbol, uint64_t addre
 /* Functions are aligned to this many bytes, with padding before them. */
 #define ALIGNMENT 16
 
-/* Returns whether the range is padding in a section of code. */
-static bool is_padding(const Object *object, const ElfExtent *range)
+/* Returns the bytes of the range, if it is in a section of code, or NULL. */
+static const uint8_t *code_of(const Object *object, const ElfExtent *range)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
@@ -206,25 +216,47 @@ static bool is_padding(const Object *object, const ElfExtent *range)
 		offset = range->start - header.sh_addr;
 		if (offset < header.sh_size && elf_section_data(section, &data))
 			return offset < data->d_size &&
-			       range->end - range->start <= data->d_size - offset &&
-			       elf_is_padding((const uint8_t *)data->d_buf + offset,
-					      range->end - range->start);
+					       range->end - range->start <= data->d_size - offset
+				       ? (const uint8_t *)data->d_buf + offset
+				       : NULL;
 	}
-	return false;
+	return NULL;
+}
+
+static bool is_padding(const Object *object, const ElfExtent *range)
+{
+	const uint8_t *bytes = code_of(object, range);
+
+	return bytes && elf_is_padding(bytes, range->end - range->start);
 }
 
 /*
- * Returns the function that begins behind the address, if the unwind table has it and the address
- * is in the padding before it. A call cannot end there. Only the maker of a stack can have put that
- * return address on it, as makecontext() does. The entries of signal restorers begin one byte
- * early, so they are no such functions.
+ * Returns whether the function, which has no FDE, may be one that a signal handler returns to:
+ * mov $15, %eax or %rax; syscall. The kernel has put its address on the stack.
+ */
+static bool may_be_restorer(const Object *object, uint64_t start)
+{
+	static const uint8_t number_and_syscall[] = {15, 0, 0, 0, 0x0f, 0x05};
+	ElfExtent range = {start, start + 9};
+	const uint8_t *bytes = code_of(object, &range);
+
+	return bytes && (!memcmp(bytes + 1, number_and_syscall, sizeof(number_and_syscall)) ||
+			 !memcmp(bytes + 3, number_and_syscall, sizeof(number_and_syscall)));
+}
+
+/*
+ * Returns the function that begins behind the address, if the address is in the padding before it,
+ * and the unwind table or the symbol table says that it begins there. A call cannot end there. Only
+ * the maker of a stack can have put that return address on it, as makecontext() does. The entries
+ * of signal restorers in the unwind table begin one byte early, so they are no such functions.
  */
 static const ElfSymbol *planted_function(const Object *object, uint64_t address)
 {
 	const ElfSymbol *next = elf_symbols_find(&object->symbols, address + 1);
 	ElfExtent gap;
 
-	if (!next || next->start != address + 1 || !next->has_fde ||
+	if (!next || next->start != address + 1 ||
+	    (!next->has_fde && (next->nameless || may_be_restorer(object, next->start))) ||
 	    !elf_symbols_find_gap(&object->symbols, object->main.elf, address, &gap))
 		return NULL;
 	return gap.end == next->start && gap.end - gap.start < ALIGNMENT && is_padding(object, &gap)

@@ -18,14 +18,19 @@ enum companion_kind {
 };
 
 #define COMPANION_NAME_MAX 4096
+/* A companion can be at so many paths; a file at one of them may be of another build. */
+#define COMPANION_CANDIDATES 3
 
 typedef struct Companion {
 	uint8_t kind;
 	uint8_t build_id_len; /* 0 = not stated */
 	uint8_t build_id[20];
-	uint16_t tail; /* COMPANION_DWO: offset in name of the path beside the object */
+	uint16_t tail;	   /* COMPANION_DWO: offset in name of the path beside the object */
+	uint8_t candidate; /* which of the paths is wanted, from 0 to COMPANION_CANDIDATES - 1 */
+	uint8_t reserved[7];
 	char name[COMPANION_NAME_MAX];
 } Companion;
+_Static_assert(sizeof(Companion) % 8 == 0, "it is sent as a message");
 
 /* Each returns false if the file (NULL: none) names no such companion. */
 bool debug_link_read(Elf *elf, Companion *ret_companion);

@@ -99,6 +99,38 @@ int kernel_info_tracepoint_id(const KernelInfo *info, const char *name)
 	return -ENOENT;
 }
 
+int kernel_info_function_id(const KernelInfo *info, const char *name)
+{
+	if (info->types)
+		return btf__find_by_name_kind(info->types, name, BTF_KIND_FUNC);
+	for (size_t i = 0; i < info->functions.count; i++)
+		if (!strcmp(info->functions.items[i].name, name))
+			return info->functions.items[i].id;
+	return -ENOENT;
+}
+
+void kernel_info_shrink(KernelInfo *info, const KeptHooks *kept)
+{
+	KernelInfo all = *info;
+
+	info->types = NULL;
+	memset(&info->tracepoints, 0, sizeof(info->tracepoints));
+	for (size_t i = 0; i < kept->tracepoint_count; i++) {
+		int id = kernel_info_tracepoint_id(&all, kept->tracepoints[i]);
+
+		if (id >= 0)
+			*vec_push(&info->tracepoints) = (Tracepoint){kept->tracepoints[i], id};
+	}
+	for (size_t i = 0; i < kept->function_count; i++) {
+		int id = kernel_info_function_id(&all, kept->functions[i]);
+
+		if (id >= 0)
+			*vec_push(&info->functions) = (Tracepoint){kept->functions[i], id};
+	}
+	vec_free(&all.tracepoints);
+	btf__free(all.types);
+}
+
 /*
  * The limit on file sizes applies to a memfd, too. Without the file libbpf reads all types per
  * object.
@@ -201,6 +233,7 @@ int kernel_info_write_needed(KernelInfo *info, const struct btf *program)
 void kernel_info_close(KernelInfo *info)
 {
 	vec_free(&info->tracepoints);
+	vec_free(&info->functions);
 	btf__free(info->types);
 	info->types = NULL;
 	if (info->needed_fd >= 0)

@@ -13,13 +13,14 @@ struct btf;
 
 /* A tracepoint, whose arguments the type `btf_trace_NAME` has. */
 typedef struct Tracepoint {
-	const char *name; /* belongs to KernelInfo::types */
+	const char *name; /* belongs to KernelInfo::types, or to KeptHooks */
 	uint32_t id;
 } Tracepoint;
 
 typedef struct KernelInfo {
-	struct btf *types; /* all of them */
+	struct btf *types; /* all of them; NULL after kernel_info_shrink() */
 	VEC(Tracepoint) tracepoints;
+	VEC(Tracepoint) functions; /* after kernel_info_shrink() */
 	uint32_t task_iterator_id; /* of the function that stands for iterators; 0: none */
 	/* Of bpf_rdonly_cast(); 0: it cannot be used with this kernel; see bpf/wait/fd.bpf.c. */
 	uint32_t rdonly_cast_id;
@@ -47,6 +48,22 @@ int kernel_info_read(KernelInfo *ret_info);
 
 /* Returns the type of the tracepoint of this name, or -ENOENT. */
 int kernel_info_tracepoint_id(const KernelInfo *info, const char *name);
+
+/* Returns the type of the function of this name, or a negative errno. */
+int kernel_info_function_id(const KernelInfo *info, const char *name);
+
+/* The types of these hooks are kept: names that outlive the info. */
+typedef struct KeptHooks {
+	const char *const *tracepoints, *const *functions;
+	size_t tracepoint_count, function_count;
+} KeptHooks;
+
+/*
+ * Frees the types, which take some megabytes and long to read. What is left is enough to load
+ * other objects that are attached to these hooks and use no other types than those in the file at
+ * needed_path.
+ */
+void kernel_info_shrink(KernelInfo *info, const KeptHooks *kept);
 
 /*
  * Writes the types that objects with this BTF need to the file at needed_path, unless that is done

@@ -48,6 +48,7 @@ struct MappedFiles {
 	MappedRoots roots;
 	JitFiles jit;
 	MovedSuspects moved;
+	JitCodes *codes;
 	VEC(HeldFile) list;	/* index = id - 1 */
 	size_t next_to_close;	/* in list */
 	VEC(OpenRights) rights; /* different ones */
@@ -62,6 +63,7 @@ MappedFiles *mapped_files_new(RecordSink sink, void *user)
 	files->sink = sink;
 	files->user = user;
 	files->identifier = elf_identifier_new(elf_identify);
+	files->codes = jit_processes_new();
 	mapped_roots_init(&files->roots);
 	return files;
 }
@@ -82,25 +84,13 @@ void mapped_files_free(MappedFiles *files)
 	mapped_roots_free(&files->roots);
 	jit_files_free(&files->jit);
 	moved_suspects_free(&files->moved);
+	jit_processes_free(files->codes);
 	elf_identifier_free(files->identifier);
 	vec_free(&files->list);
 	vec_free(&files->rights);
 	strings_free(&files->keys);
 	vec_free(&files->ids);
 	free(files);
-}
-
-bool mapped_files_is_anonymous(const char *path)
-{
-	static const char *const prefixes[] = {"[",	    "//anon", "/anon_hugepage",
-					       "/dev/zero", "/SYSV",  "anon_inode:"};
-
-	if (!*path)
-		return true;
-	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-		if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
 }
 
 /* The build id must be the same, or, for a file without one, the inode. */
@@ -186,7 +176,7 @@ static bool close_some(MappedFiles *files)
 	for (size_t i = 0; i < files->list.count && closed < CLOSE_AT_ONCE; i++) {
 		HeldFile *held = &files->list.items[files->next_to_close++ % files->list.count];
 
-		if (held->fd < 0 || held->pinned)
+		if (held->fd < 0 || held->pinned || held->flags & FILE_MEMORY)
 			continue;
 		if (close_if_path_leads(files, held))
 			closed++;
@@ -345,7 +335,7 @@ static HeldFile hold(MappedFiles *files, const MappingSeen *mapping)
 	if (!strcmp(mapping->path, "[vdso]")) {
 		held.flags |= FILE_VDSO;
 		vdso_identify(&held.identity);
-	} else if (mapped_files_is_anonymous(mapping->path)) {
+	} else if (proc_maps_is_anonymous(mapping->path)) {
 		held.flags |= FILE_ANON;
 	} else if (jit_files_is_dump(mapping->path)) {
 		held.flags |=
@@ -386,6 +376,28 @@ int mapped_files_get(MappedFiles *files, const MappingSeen *mapping, uint32_t *r
 	*id_of_key(files, mapping) = *ret_id;
 	*id_of_key(files, &identified) = *ret_id;
 	return emit_file(files, *ret_id, &held, mapping);
+}
+
+int mapped_files_add_memory(MappedFiles *files, uint32_t ns_tgid, int fd, uint32_t *ret_id)
+{
+	MappingSeen mapping = {.ns = now_ns(), .ns_tgid = ns_tgid, .path = "[jit]"};
+	HeldFile held = {.fd = -1, .root = MAPPED_ROOT_OWN, .flags = FILE_MEMORY};
+	struct stat st;
+
+	if (fstat(fd, &st) || elf_identifier_identify(files->identifier, fd, &held.identity) ||
+	    (!safe_open_may_keep(fd) && !close_some(files))) {
+		elf_identity_free(&held.identity);
+		closep(&fd);
+		return *ret_id = 0;
+	}
+	held.fd = fd;
+	held.device = st.st_dev;
+	held.inode = st.st_ino;
+	held.size = st.st_size;
+	held.mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
+	*vec_push(&files->list) = held;
+	*ret_id = files->list.count;
+	return emit_file(files, *ret_id, &held, &mapping);
 }
 
 /* Returns the index of the rights that a process has now, or UINT32_MAX. */
@@ -461,12 +473,24 @@ static int add_mapping(MappedFiles *files, const MappingSeen *mapping)
 			&files->jit, mapping->ns_tgid,
 			mapped_roots_fd(&files->roots,
 					mapped_roots_hold(&files->roots, mapping->ns_tgid)));
-		if (!is_kernels(mapping->path))
+		if (!is_kernels(mapping->path)) {
 			moved_suspects_note(&files->moved, mapping->ns_tgid,
 					    &(MovedSuspect){.start = mapping->start,
 							    .end = mapping->end,
 							    .ns = mapping->ns,
 							    .initial = mapping->initial});
+			jit_processes_note(files->codes, mapping->ns_tgid,
+					   &(JitNote){.start = mapping->start,
+						      .end = mapping->end,
+						      .ns = mapping->ns,
+						      .initial = mapping->initial});
+		}
+	} else if (held->fd >= 0) {
+		jit_processes_on_file(files->codes, mapping->ns_tgid,
+				      &(JitNote){.start = mapping->start,
+						 .end = mapping->end,
+						 .ns = mapping->ns,
+						 .file = true});
 	}
 	if (elf_mapping_bias(&held->identity, mapping->start, mapping->end - mapping->start,
 			     mapping->pgoff, &record.bias))
@@ -571,16 +595,15 @@ static int open_source(const MappedFiles *files, const HeldFile *held, uint32_t 
 	return *path == '/' ? open_in_root(files, held, path, ret_stat) : -ENOENT;
 }
 
-static int open_source_with(const MappedFiles *files, const HeldFile *held,
-			    const OpenRights *rights, uint32_t file, const char *path,
-			    struct stat *ret_stat)
+int mapped_files_open_source_with(const MappedFiles *files, const OpenRights *rights, uint32_t file,
+				  const char *path, struct stat *ret_stat)
 {
 	OwnRights own;
 	int fd = safe_open_enter(rights, &own), error;
 
 	if (fd < 0)
 		return fd;
-	fd = open_source(files, held, file, path, ret_stat);
+	fd = open_source(files, held_file(files, file), file, path, ret_stat);
 	error = safe_open_leave(&own);
 	if (error)
 		closep(&fd);
@@ -597,12 +620,12 @@ static int open_source_as_root(const MappedFiles *files, uint32_t file, const ch
 	int fd = -EACCES;
 
 	for (size_t i = 0; held && i < held->rights_count && fd < 0; i++)
-		fd = open_source_with(files, held, &files->rights.items[held->rights[i]], file,
-				      path, ret_stat);
+		fd = mapped_files_open_source_with(files, &files->rights.items[held->rights[i]],
+						   file, path, ret_stat);
 	if (jit)
-		fd = open_source_with(files, NULL, &jit->rights, file, path, ret_stat);
+		fd = mapped_files_open_source_with(files, &jit->rights, file, path, ret_stat);
 	safe_open_rights_of_nobody(&nobody);
-	return fd >= 0 ? fd : open_source_with(files, held, &nobody, file, path, ret_stat);
+	return fd >= 0 ? fd : mapped_files_open_source_with(files, &nobody, file, path, ret_stat);
 }
 
 int mapped_files_open_named(void *user, const MappedFile *file, const char *path)
@@ -663,6 +686,11 @@ JitFiles *mapped_files_jit(MappedFiles *files)
 MovedSuspects *mapped_files_moved(MappedFiles *files)
 {
 	return &files->moved;
+}
+
+JitCodes *mapped_files_jit_codes(MappedFiles *files)
+{
+	return files->codes;
 }
 
 int mapped_files_emit(MappedFiles *files, const struct record *record)

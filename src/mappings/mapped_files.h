@@ -11,6 +11,7 @@
 #include "address_space.h"
 #include "elf_file.h"
 #include "jit_files.h"
+#include "jit_processes.h"
 #include "moved_suspects.h"
 #include "record_info.h"
 #include <stdint.h>
@@ -75,8 +76,11 @@ int mapped_files_open_named(void *files, const MappedFile *file, const char *pat
  * could have read.
  */
 int mapped_files_open_source(void *files, uint32_t file, const char *path, struct stat *ret_stat);
+/* Root opens the source with these rights alone. */
+int mapped_files_open_source_with(const MappedFiles *files, const OpenRights *rights, uint32_t file,
+				  const char *path, struct stat *ret_stat);
 
-/* ---- for moved_text.h ------------------------------------------------------------------- */
+/* ---- for moved_text.h and jit_code.h ------------------------------------------------------ */
 
 /* Returns the executable mappings without an ELF file, which belong to files. */
 MovedSuspects *mapped_files_moved(MappedFiles *files);
@@ -87,8 +91,13 @@ MovedSuspects *mapped_files_moved(MappedFiles *files);
 int mapped_files_get(MappedFiles *files, const MappingSeen *mapping, uint32_t *ret_id);
 /* Returns what the sink returns. */
 int mapped_files_emit(MappedFiles *files, const struct record *record);
-/* Returns whether no file is behind the mapping: [heap], //anon, /dev/zero, … */
-bool mapped_files_is_anonymous(const char *path);
+/*
+ * Takes ownership of fd, an ELF file that was made of what a process's memory says of its code, and
+ * gives it an id, 0 if it cannot be used. Returns 0 or the sink's error.
+ */
+int mapped_files_add_memory(MappedFiles *files, uint32_t ns_tgid, int fd, uint32_t *ret_id);
+/* Returns what is known of code made at run time (jit_code.h), which belongs to files. */
+JitCodes *mapped_files_jit_codes(MappedFiles *files);
 
 /* What the unwind table of a file needs. All pointers are owned by files. */
 typedef struct FileView {

@@ -37,6 +37,7 @@ typedef struct MovedProcess {
 	uint32_t ns_tgid;
 	VEC(MovedSuspect) suspects;
 	uint64_t next_ns, pause_ns;
+	uint64_t took_ns; /* CPU time of this look so far */
 	MovedProgress progress;
 	VEC(MovedText) compared; /* while this look goes on, or in earlier ones */
 } MovedProcess;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096ULL
@@ -65,7 +66,7 @@ static int add_region(void *user, const ProcMapping *mapping)
 		.pgoff = mapping->pgoff,
 		.inode = mapping->inode,
 		.exec = mapping->exec,
-		.path = mapping->inode && !mapped_files_is_anonymous(mapping->path)
+		.path = mapping->inode && !proc_maps_is_anonymous(mapping->path)
 				? xstrdup(mapping->path)
 				: NULL,
 	};
@@ -141,13 +142,8 @@ static enum comparison compare_text(MovedProcess *process, const Text *text, int
 	*progress = (MovedProgress){};
 	while (same < text->end - text->start) {
 		size_t size = MIN(text->end - text->start - same, (uint64_t)BLOCK);
-		ssize_t got;
+		ssize_t got = read_cached(fd, bytes, size, text->offset + same);
 
-		if (now_ns() >= deadline_ns) {
-			*progress = (MovedProgress){text->start, text->file, same};
-			return TEXT_LATER;
-		}
-		got = read_cached(fd, bytes, size, text->offset + same);
 		/* The next look, of which there are not many, will find it in memory. */
 		if (got == -EAGAIN)
 			posix_fadvise(fd, text->offset + same, text->end - text->start - same,
@@ -156,6 +152,10 @@ static enum comparison compare_text(MovedProcess *process, const Text *text, int
 		    memcmp(memory, bytes, got) != 0)
 			return TEXT_DIFFERENT;
 		same += got;
+		if (same < text->end - text->start && now_ns() >= deadline_ns) {
+			*progress = (MovedProgress){text->start, text->file, same};
+			return TEXT_LATER;
+		}
 	}
 	return TEXT_SAME;
 }
@@ -355,19 +355,27 @@ static void drop_suspects(MovedProcess *process)
  * Most executable memory without a file is code made at run time, which is mapped again and again.
  * The pauses keep what looking costs below a small share of the time.
  */
-static void pause_process(MovedProcess *process, uint64_t took_ns)
+static void pause_process(MovedProcess *process)
 {
-	process->next_ns = now_ns() + MAX(process->pause_ns, 50 * took_ns);
+	process->next_ns = now_ns() + MAX(process->pause_ns, 50 * process->took_ns);
 	process->pause_ns = MIN(2 * process->pause_ns, LAST_PAUSE_NS);
+	process->took_ns = 0;
 }
 
+/*
+ * Reading the mappings again costs as much in each part of a look, and takes tens of milliseconds
+ * if there are thousands of them. So as much time is given to comparing, and the pause depends on
+ * it. Another program that has the CPU meanwhile does not count.
+ */
 static int check_process(MappedFiles *files, MovedProcess *process, uint64_t deadline_ns)
 {
 	_cleanup_(free_regions) Regions regions = {};
-	Look look = {.files = files, .process = process, .deadline_ns = deadline_ns};
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), read_ns;
 	int error = read_regions(process->ns_tgid, &regions);
+	Look look = {.files = files, .process = process};
 
+	read_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	look.deadline_ns = MAX(deadline_ns, now_ns() + read_ns);
 	if (error) { /* it has ended, or must not be looked at */
 		process->suspects.count = 0;
 		return 0;
@@ -375,10 +383,15 @@ static int check_process(MappedFiles *files, MovedProcess *process, uint64_t dea
 	for (size_t i = 0; i < regions.count && !error && !look.later; i++)
 		if (is_suspect(process, &regions.items[i]))
 			error = look_at_region(&look, &regions, &regions.items[i]);
-	if (look.later || error)
+	process->took_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	if (error)
 		return error;
+	if (look.later) {
+		process->next_ns = now_ns() + MIN(50 * read_ns, LAST_PAUSE_NS);
+		return 0;
+	}
 	drop_suspects(process);
-	pause_process(process, now_ns() - begin_ns);
+	pause_process(process);
 	return 0;
 }
 

@@ -17,9 +17,11 @@
 #include "mapped_files.h"
 
 /*
- * Looks at what was noted and is due, for at most max_ns, and emits a REC_MAPPING of the file for
+ * Looks at what was noted and is due, for about max_ns, and emits a REC_MAPPING of the file for
  * what is a copy, with the time of the mapping that was noted. Memory is read with the recorder's
- * own rights (process_vm_readv(2)). Call it often. Returns 0 or the sink's error.
+ * own rights (process_vm_readv(2)). It takes longer if the mappings of one process alone take
+ * longer to read; that process is then looked at once a second at most. Call it often. Returns 0 or
+ * the sink's error.
  */
 int moved_text_check(MappedFiles *files, uint64_t max_ns);
 

@@ -11,7 +11,6 @@
 /* "rwxp", "r--s", … */
 #define PERMS	  "rwxps-"
 #define PERMS_LEN 4
-#define EXEC_AT	  2
 
 static int digit_value(char c)
 {
@@ -38,13 +37,16 @@ static bool parse_number(char **p, unsigned base, char delimiter, uint64_t *ret_
 	return true;
 }
 
-static bool parse_perms(char **p, bool *ret_exec)
+static bool parse_perms(char **p, ProcMapping *mapping)
 {
 	const char *perms = *p;
 
 	if (strspn(perms, PERMS) != PERMS_LEN || perms[PERMS_LEN] != ' ')
 		return false;
-	*ret_exec = perms[EXEC_AT] == 'x';
+	mapping->read = perms[0] == 'r';
+	mapping->write = perms[1] == 'w';
+	mapping->exec = perms[2] == 'x';
+	mapping->shared = perms[3] == 's';
 	*p += PERMS_LEN + 1;
 	return true;
 }
@@ -90,7 +92,7 @@ bool proc_maps_parse(char *line, ProcMapping *ret_mapping)
 	line[strcspn(line, "\n")] = '\0';
 	if (!parse_number(&p, 16, '-', &mapping.start) ||
 	    !parse_number(&p, 16, ' ', &mapping.end) || mapping.end <= mapping.start ||
-	    !parse_perms(&p, &mapping.exec) || !parse_number(&p, 16, ' ', &mapping.pgoff) ||
+	    !parse_perms(&p, &mapping) || !parse_number(&p, 16, ' ', &mapping.pgoff) ||
 	    !parse_number(&p, 16, ':', &device) || !parse_number(&p, 16, ' ', &device) ||
 	    !parse_inode(&p, &mapping.inode))
 		return false;
@@ -120,4 +122,17 @@ int proc_maps_each(pid_t tid, int (*each)(void *user, const ProcMapping *mapping
 			r = each(user, &mapping);
 	}
 	return r;
+}
+
+bool proc_maps_is_anonymous(const char *path)
+{
+	static const char *const prefixes[] = {"[",	    "//anon", "/anon_hugepage",
+					       "/dev/zero", "/SYSV",  "anon_inode:"};
+
+	if (!*path)
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
 }

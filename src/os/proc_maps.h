@@ -14,7 +14,7 @@ typedef struct ProcMapping {
 	uint64_t start, end; /* AVMA; end is above start */
 	uint64_t pgoff;	     /* bytes */
 	uint64_t inode;	     /* 0 = there is no file */
-	bool exec;
+	bool read, write, exec, shared;
 	const char *path; /* points into the line; "" = there is none */
 } ProcMapping;
 
@@ -28,5 +28,8 @@ bool proc_maps_parse(char *line, ProcMapping *ret_mapping);
  * 0, or a negative errno if they cannot be read.
  */
 int proc_maps_each(pid_t tid, int (*each)(void *user, const ProcMapping *mapping), void *user);
+
+/* Returns whether no file is behind a mapping with this path: [heap], //anon, /dev/zero, … */
+bool proc_maps_is_anonymous(const char *path);
 
 #endif

@@ -5,12 +5,17 @@
  * Loading is mostly libbpf's reading of the kernel's types and the verifier's work, each in one
  * thread. So the object is opened twice, each time with other programs enabled, and both are loaded
  * in parallel on the same maps, which are created before.
+ *
+ * The programs that read the frames of interpreters (bpf/scripts) are an object of their own, which
+ * is loaded when an interpreter is first mapped.
  */
 #include "bpf_options.h"
 #include "fentry_probe.h"
 #include "maps.h"
 #include "program_sections.h"
 #include "programs_private.h"
+#include "script_maps.h"
+#include "scripts.skel.h"
 #include "wallprof.skel.h"
 #include "wallprof_calls.skel.h"
 #include <bpf/bpf.h>
@@ -57,7 +62,7 @@ static void size_maps(struct wallprof *skeleton, const ProgramsOptions *options,
 	size_lru_map(skeleton->maps.ring_works, cpu_count);
 	size_lru_map(skeleton->maps.ring_watches, cpu_count);
 	if (options->user_stacks == USER_STACKS_TABLES)
-		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
+		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count);
 	else
 		bpf_map__set_max_entries(skeleton->maps.stack_memos, 1);
 	if (options->kernel_stacks == KERNEL_STACKS_NONE)
@@ -342,4 +347,145 @@ void load_groups_close(struct wallprof *groups[static LOAD_GROUPS])
 		wallprof__destroy(groups[i]);
 		groups[i] = NULL;
 	}
+}
+
+/* ---- programs for interpreters ------------------------------------------------------- */
+
+static bool needs_fault_program(const FaultOptions *faults, enum fault_source source)
+{
+	return faults->source == source && faults->threshold_ns != FAULT_THRESHOLD_NONE;
+}
+
+/*
+ * Reading the kernel's types takes most of the time that loading these programs would take. Their
+ * structs are among those of the other programs.
+ */
+void load_groups_keep_kernel(KernelInfo *kernel, const FaultOptions *faults)
+{
+	static const char *const tracepoints[] = {"sched_switch", "sched_waking",
+						  "block_bio_queue"};
+	static const char *const functions[] = {"handle_mm_fault"};
+	KeptHooks kept = {.tracepoints = tracepoints,
+			  .functions = functions,
+			  .tracepoint_count = ARRAY_LEN(tracepoints)};
+
+	if (needs_fault_program(faults, FAULT_SOURCE_FENTRY))
+		kept.function_count = ARRAY_LEN(functions);
+	kernel_info_shrink(kernel, &kept);
+}
+
+/* Lets the programs use the rings and accounts of the others. */
+static int share_maps(struct scripts *skeleton, const struct wallprof *others)
+{
+	int error = bpf_map__reuse_fd(skeleton->maps.accounts, bpf_map__fd(others->maps.accounts));
+
+	return error ? error
+		     : bpf_map__reuse_fd(skeleton->maps.group_rings,
+					 bpf_map__fd(others->maps.group_rings));
+}
+
+/*
+ * A kernel may be built without block devices. Only faults that did not sleep have stacks of their
+ * own.
+ */
+static void choose_programs(struct scripts *skeleton, const FaultOptions *faults,
+			    const KernelInfo *kernel)
+{
+	bpf_program__set_autoload(skeleton->progs.on_bio_queued_script,
+				  kernel_info_tracepoint_id(kernel, "block_bio_queue") >= 0);
+	bpf_program__set_autoload(skeleton->progs.on_fault_script,
+				  needs_fault_program(faults, FAULT_SOURCE_FENTRY));
+	bpf_program__set_autoload(skeleton->progs.on_fault_event_script,
+				  needs_fault_program(faults, FAULT_SOURCE_EVENTS));
+}
+
+static int load_scripts(struct scripts **ret_skeleton, const struct wallprof *others,
+			const FaultOptions *faults, KernelInfo *kernel)
+{
+	BPF_OPTIONS(bpf_object_open_opts, options);
+	struct scripts *skeleton;
+	int error = program_sections_use(kernel);
+
+	if (error)
+		return error;
+	options.btf_custom_path = kernel->needed_path;
+	skeleton = *ret_skeleton = scripts__open_opts(&options);
+	if (!skeleton)
+		return -errno;
+	choose_programs(skeleton, faults, kernel);
+	error = share_maps(skeleton, others);
+	return error ? error : scripts__load(skeleton);
+}
+
+/* Has the program that uses the map go on with another one, if that is loaded. */
+static int continue_with(const struct bpf_map *map, enum script_continuation key,
+			 const struct bpf_program *program)
+{
+	uint32_t index = key;
+	int fd = bpf_program__fd(program);
+
+	if (fd < 0)
+		return 0;
+	return bpf_map_update_elem(bpf_map__fd(map), &index, &fd, BPF_ANY) ? -errno : 0;
+}
+
+/* Programs that are attached to a tracepoint run after those that are attached already. */
+static int attach_program(Programs *programs, const struct bpf_program *program)
+{
+	struct bpf_link *link;
+
+	if (bpf_program__fd(program) < 0)
+		return 0;
+	link = bpf_program__attach(program);
+	if (!link)
+		return -errno;
+	*vec_push(&programs->hook_links) = link;
+	return 0;
+}
+
+static int reach_scripts(Programs *programs, const struct scripts *skeleton)
+{
+	const struct bpf_program *const attached[] = {skeleton->progs.on_switch_script,
+						      skeleton->progs.on_waking_script,
+						      skeleton->progs.on_bio_queued_script};
+	struct wallprof *others = programs->groups[LOAD_GROUP_SWITCH];
+	int error = continue_with(others->maps.script_on_event, SCRIPT_AFTER_TICK,
+				  skeleton->progs.on_tick_script);
+
+	if (!error)
+		error = continue_with(others->maps.script_on_event, SCRIPT_AFTER_FAULT,
+				      skeleton->progs.on_fault_event_script);
+	if (!error)
+		error = continue_with(others->maps.script_on_function, 0,
+				      skeleton->progs.on_fault_script);
+	for (size_t i = 0; i < ARRAY_LEN(attached) && !error; i++)
+		error = attach_program(programs, attached[i]);
+	if (!error)
+		others->bss->scripts_loaded = true;
+	return error;
+}
+
+int programs_load_scripts(Programs *programs)
+{
+	struct wallprof *others = programs->groups[LOAD_GROUP_SWITCH];
+	struct scripts *skeleton = NULL;
+	int error;
+
+	if (programs->scripts)
+		return bpf_map__fd(programs->scripts->maps.script_processes);
+	error = load_scripts(&skeleton, others, &programs->faults, &programs->kernel);
+	if (!error)
+		error = reach_scripts(programs, skeleton);
+	if (error) {
+		scripts__destroy(skeleton);
+		return error;
+	}
+	programs->scripts = skeleton;
+	return bpf_map__fd(skeleton->maps.script_processes);
+}
+
+void programs_unload_scripts(Programs *programs)
+{
+	scripts__destroy(programs->scripts);
+	programs->scripts = NULL;
 }

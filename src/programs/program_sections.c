@@ -42,7 +42,7 @@ static int attach_id(const struct bpf_program *program, const Section *section)
 	case BPF_TRACE_ITER:
 		return used_kernel->task_iterator_id ? (int)used_kernel->task_iterator_id : -ENOENT;
 	default:
-		return btf__find_by_name_kind(used_kernel->types, hook, BTF_KIND_FUNC);
+		return kernel_info_function_id(used_kernel, hook);
 	}
 }
 

@@ -202,7 +202,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 		log_warn("measuring the cost of recording failed: %s; --cost needs CAP_SYS_ADMIN",
 			 strerror(errno));
 	error = load(programs, options);
-	kernel_info_close(&programs->kernel);
+	load_groups_keep_kernel(&programs->kernel, &programs->faults);
 	if (error) {
 		explain_load_failure(error);
 		return error;
@@ -585,73 +585,6 @@ void programs_stop(Programs *programs)
 	bpf_links_destroy(&programs->hook_links);
 }
 
-/* Prints a line for each program. Returns the sum of their run times in ns. */
-static uint64_t print_cost(struct wallprof *group, FILE *out)
-{
-	struct bpf_program *program;
-	uint64_t sum = 0;
-
-	bpf_object__for_each_program(program, group->obj)
-	{
-		struct bpf_prog_info info = {};
-		uint32_t length = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) ||
-		    !info.run_cnt)
-			continue;
-		sum += info.run_time_ns;
-		fprintf(out, "%-16s %12llu %10llu %10.3f\n", bpf_program__name(program),
-			info.run_cnt, info.run_time_ns / info.run_cnt, info.run_time_ns / 1e6);
-	}
-	return sum;
-}
-
-/* Prints what the parts of the most frequent programs took, by their own clock readings. */
-static void print_phases(const struct cpu_account *accounts, size_t cpu_count, FILE *out)
-{
-	static const char *const programs[COST_PROGRAMS] = {
-		[COST_SWITCH] = "on_switch", [COST_WAKING] = "on_waking", [COST_TICK] = "on_tick"};
-	static const char *const phases[COST_PHASES] = {
-		[COST_BEGIN] = "begin",
-		[COST_CALL] = "system call",
-		[COST_OBJECT] = "object",
-		[COST_KERNEL_HIT] = "kernel stack, remembered",
-		[COST_KERNEL_WALK] = "kernel stack, walked",
-		[COST_USER_HIT] = "user stack, remembered",
-		[COST_USER_WALK] = "user stack, walked",
-		[COST_RING] = "ring buffer",
-		[COST_END] = "end",
-	};
-
-	for (size_t program = COST_SWITCH; program < COST_PROGRAMS; program++)
-		for (size_t phase = 0; phase < COST_PHASES; phase++) {
-			uint64_t runs = 0, ns = 0;
-
-			for (size_t cpu = 0; cpu < cpu_count; cpu++) {
-				runs += accounts[cpu].phases[program][phase][0];
-				ns += accounts[cpu].phases[program][phase][1];
-			}
-			if (runs)
-				fprintf(out, "%s: %-26s %12" PRIu64 " %10" PRIu64 " %10.3f\n",
-					programs[program], phases[phase], runs, ns / runs,
-					ns / 1e6);
-		}
-}
-
-void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
-{
-	uint64_t sum = 0;
-
-	if (programs->stats_fd < 0)
-		return;
-	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns/run", "total ms");
-	for (size_t i = 0; i < LOAD_GROUPS; i++)
-		sum += print_cost(programs->groups[i], out);
-	print_phases(programs->accounts, programs->cpu_count, out);
-	fprintf(out, "in all %.3f ms, %.2f %% of one CPU over the window\n", sum / 1e6,
-		window_ns ? 100.0 * sum / window_ns : 0);
-}
-
 /* Keeps the large maps until programs_free(). */
 static void hold_maps(Programs *programs)
 {
@@ -674,6 +607,7 @@ void programs_unload(Programs *programs)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
 	programs->accounts = NULL;
 	programs_unmap_budget(programs);
+	programs_unload_scripts(programs);
 	if (programs->one_cpu && programs->groups[LOAD_GROUP_SWITCH])
 		hold_maps(programs);
 	if (programs->unwind_memory) /* the counter is in the programs' memory */

@@ -191,6 +191,13 @@ struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count);
 UnwindMaps programs_unwind_maps(Programs *programs);
 
 /*
+ * Loads the programs that read the frames of interpreters, if they are not loaded. Returns the
+ * descriptor of the map of processes with an interpreter (script_maps.h), which the programs own,
+ * or a negative errno; then all else is recorded as before.
+ */
+int programs_load_scripts(Programs *programs);
+
+/*
  * Returns the time of the final switch-out of the command's last thread, or 0 if it has not ended.
  */
 uint64_t programs_command_end(const Programs *programs);

@@ -6,7 +6,7 @@
  *   load_groups.c       opening and loading them
  *   programs_probe.c    checks for `doctor`
  *   programs_targets.c  iterators over tasks, which mark and describe targets
- *   programs_budget.c   what --budget sets and reads
+ *   programs_budget.c   what --budget sets and reads, and what --cost prints
  */
 #ifndef WALLPROF_PROGRAMS_PRIVATE_H
 #define WALLPROF_PROGRAMS_PRIVATE_H
@@ -28,7 +28,7 @@
 #define SNAPSHOT_PIECE_MAX 64
 
 struct Programs {
-	KernelInfo kernel; /* valid until the programs are loaded */
+	KernelInfo kernel; /* its types are freed when the programs are loaded */
 	struct wallprof *groups[LOAD_GROUPS];
 	RingBuffers *rings;
 	struct cpu_account *accounts;
@@ -40,7 +40,8 @@ struct Programs {
 	bool one_cpu; /* see ProgramsOptions */
 	DeferredFree held;
 	BpfLinks hook_links;
-	SampleTimer *ticks; /* NULL: not started yet */
+	struct scripts *scripts; /* NULL: not needed yet */
+	SampleTimer *ticks;	 /* NULL: not started yet */
 	int stats_fd;
 	ProgramsTimes times;
 };
@@ -71,6 +72,12 @@ int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults,
  */
 int load_groups_load(struct wallprof *const groups[static LOAD_GROUPS], bool at_once);
 
+/*
+ * Frees the kernel's types, when both groups are loaded. What programs_load_scripts() needs is
+ * kept.
+ */
+void load_groups_keep_kernel(KernelInfo *kernel, const FaultOptions *faults);
+
 void load_groups_close(struct wallprof *groups[static LOAD_GROUPS]);
 
 /* ---- programs_budget.c ------------------------------------------------------------------- */
@@ -78,6 +85,9 @@ void load_groups_close(struct wallprof *groups[static LOAD_GROUPS]);
 /* Maps what is shared with the loaded programs. Returns 0 or a negative errno. */
 int programs_map_budget(Programs *programs);
 void programs_unmap_budget(Programs *programs);
+
+/* Frees what programs_load_scripts() has loaded. */
+void programs_unload_scripts(Programs *programs);
 
 /* ---- programs.c, programs_targets.c ------------------------------------------------------- */
 

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+enum hooks { HOOKS_ALL, HOOKS_NONE, HOOKS_ONE };
+
 static int print_nothing(enum libbpf_print_level level __attribute__((unused)),
 			 const char *format __attribute__((unused)),
 			 va_list args __attribute__((unused)))
@@ -51,11 +53,29 @@ static bool is_trampoline(const struct bpf_program *program)
 	return !strncmp(section, "fentry/", 7) || !strncmp(section, "fexit/", 6);
 }
 
+/* Has the object use the maps of another one, which is loaded. */
+static int share_maps(const struct wallprof *skeleton, const struct wallprof *with_maps)
+{
+	struct bpf_map *map, *other = NULL;
+	int error = 0;
+
+	bpf_object__for_each_map(map, skeleton->obj)
+	{
+		other = bpf_object__next_map(with_maps->obj, other);
+		error = other ? bpf_map__reuse_fd(map, bpf_map__fd(other)) : -EINVAL;
+		if (error)
+			break;
+	}
+	return error;
+}
+
 /*
- * Loads the program of one hook, or all programs if name is NULL. Returns NULL and sets errno on
- * failure.
+ * Loads some programs: all, none, or one. with_maps: an object whose maps they use, or NULL: then
+ * they have maps of their own, which take the kernel longer than most programs do. Returns NULL and
+ * sets errno on failure.
  */
-static struct wallprof *load_hooks(const char *name, KernelInfo *kernel)
+static struct wallprof *load_hooks(enum hooks hooks, const char *name, KernelInfo *kernel,
+				   const struct wallprof *with_maps)
 {
 	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
 				   .user_stacks = USER_STACKS_TABLES};
@@ -68,12 +88,14 @@ static struct wallprof *load_hooks(const char *name, KernelInfo *kernel)
 		return NULL;
 	bpf_object__for_each_program(program, skeleton->obj)
 	{
-		bpf_program__set_autoload(program, name == NULL);
+		bpf_program__set_autoload(program, hooks == HOOKS_ALL);
 	}
-	if (name)
+	if (hooks == HOOKS_ONE)
 		bpf_program__set_autoload(bpf_object__find_program_by_name(skeleton->obj, name),
 					  true);
-	error = wallprof__load(skeleton);
+	error = with_maps ? share_maps(skeleton, with_maps) : 0;
+	if (!error)
+		error = wallprof__load(skeleton);
 	if (!error)
 		return skeleton;
 	wallprof__destroy(skeleton);
@@ -122,9 +144,9 @@ static uint64_t boottime_ns(void)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-static void probe_one(Probe *probe, KernelInfo *kernel)
+static void probe_one(Probe *probe, KernelInfo *kernel, const struct wallprof *with_maps)
 {
-	struct wallprof *skeleton = load_hooks(probe->program, kernel);
+	struct wallprof *skeleton = load_hooks(HOOKS_ONE, probe->program, kernel, with_maps);
 
 	if (!skeleton) {
 		probe->error = -errno;
@@ -134,10 +156,13 @@ static void probe_one(Probe *probe, KernelInfo *kernel)
 	wallprof__destroy(skeleton);
 }
 
-/* Loads the programs all at once if the kernel accepts them all, otherwise one by one. */
+/*
+ * Loads the programs all at once if the kernel accepts them all, otherwise one by one, with the
+ * same maps.
+ */
 void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 {
-	struct wallprof *all = NULL;
+	struct wallprof *all = NULL, *maps = NULL;
 	KernelInfo kernel;
 	const ProgramInfo *info;
 	uint64_t end_ns;
@@ -146,8 +171,10 @@ void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 	libbpf_set_print(print_nothing);
 	error = kernel_info_read(&kernel);
 	if (!error)
-		all = load_hooks(NULL, &kernel);
+		all = load_hooks(HOOKS_ALL, NULL, &kernel, NULL);
 	end_ns = boottime_ns();
+	if (!error && !all)
+		maps = load_hooks(HOOKS_NONE, NULL, &kernel, NULL);
 	if (log_level >= LOG_VERBOSE)
 		libbpf_set_print(programs_print_libbpf);
 	for (size_t i = 0; (info = program_info(i)); i++) {
@@ -160,10 +187,12 @@ void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 		if (all)
 			probe_loaded(&probe, all, end_ns);
 		else if (!error)
-			probe_one(&probe, &kernel);
+			probe_one(&probe, &kernel, maps);
 		visit(user, &probe);
 	}
 	if (all)
 		wallprof__destroy(all);
+	if (maps)
+		wallprof__destroy(maps);
 	kernel_info_close(&kernel);
 }

@@ -468,26 +468,12 @@ static int close_window(Recording *recording)
 
 /* ---- after the window ----------------------------------------------------------- */
 
-static void report_symbol_summary(const SymbolsSummary *summary)
-{
-	log_verbose("%" PRIu64 " of %" PRIu64 " addresses have names; names of %u files came from "
-		    "the cache",
-		    summary->named, summary->addresses, summary->files_cached);
-	if (summary->files_unreadable)
-		log_info("%u files could not be read; their functions have no names",
-			 summary->files_unreadable);
-	if (summary->files_mismatched)
-		log_info("%u files were replaced since they were mapped; their names are not used",
-			 summary->files_mismatched);
-	symbols_warn_kernel(summary);
-}
-
 static int resolve_names(Recording *recording, CaptureReader *reader)
 {
 	const RecordOptions *options = recording->options;
 	SourcesOptions reading = {.invoker = recording->invoker,
-				  .open = mapped_files_open_source,
-				  .open_user = recording->files};
+				  .open = recording_open_source,
+				  .open_user = recording};
 	_cleanup_(sources_freep) Sources *sources =
 		options->no_source ? NULL : sources_new(&reading);
 	SymbolsSink sink = {
@@ -507,7 +493,8 @@ static int resolve_names(Recording *recording, CaptureReader *reader)
 	int error = symbols_resolve(reader, &sink, /* with_kernel= */ true, &symbols);
 
 	if (!error)
-		report_symbol_summary(&symbols);
+		recording_report_symbols(&symbols);
+	recording_weigh_scripts(recording, sources);
 	return error || !sources ? error : sources_write(sources, recording_write, recording, NULL);
 }
 
@@ -639,6 +626,7 @@ static void tear_down(Recording *recording)
 	sideband_close(recording->sideband);
 	flight_recorder_free(recording->flight);
 	unwinder_free(recording->unwinder);
+	recording_close_scripts(recording);
 	mapped_files_free(recording->files);
 	process_table_free(&recording->processes);
 	online_cpus_close(recording->online_cpus);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "jit_code.h"
 #include "moved_text.h"
 #include "recorder_private.h"
+#include "script_text.h"
 #include "signals.h"
 #include "util.h"
+#include <inttypes.h>
 #include <unistd.h>
 
 /* After a crash, everything up to the last flush can be read. */
@@ -13,6 +16,8 @@
 #define CPUS_INTERVAL_NS NSEC_PER_SEC
 /* So long is looked for moved text in a drain. */
 #define MOVED_TEXT_NS (4 * NSEC_PER_MSEC)
+/* So long it is looked at what processes say of code that they have made. */
+#define JIT_CODE_NS (4 * NSEC_PER_MSEC)
 /* The last drain waits so often, and so long, for a record that is still being written. */
 #define LAST_TRIES   100
 #define LAST_WAIT_US 1000
@@ -31,6 +36,9 @@ int recording_write_mapping(void *user, const struct record *record)
 
 	if (recording->unwinder)
 		unwinder_on_record(recording->unwinder, record);
+	if (record->kind == REC_SPACE)
+		jit_processes_on_space(mapped_files_jit_codes(recording->files),
+				       (const struct rec_space *)record);
 	return recording_write(recording, record);
 }
 
@@ -66,8 +74,10 @@ static void on_exit_record(Recording *recording, const struct rec_exit *exit)
 		recording->done |= --recording->threads_left == 0;
 	/* Another process may already have the same ID. */
 	if (exit->h.flags & EXIT_GROUP_DEAD && process &&
-	    process->start_boottime == exit->process_start_boottime)
+	    process->start_boottime == exit->process_start_boottime) {
 		process_table_end(&recording->processes, process->ns_tgid, exit->h.ns);
+		jit_processes_on_exit(mapped_files_jit_codes(recording->files), process->ns_tgid);
+	}
 }
 
 /*
@@ -93,6 +103,34 @@ static void on_exec_record(Recording *recording, const struct rec_exec *exec)
 		cgroup_cpu_limits_add(&recording->cpu_limits, process->ns_tgid);
 }
 
+/* Returns the pc of the frame with which the stack ends. */
+static uint64_t outermost(const struct rec_stack *stack)
+{
+	const struct stack_gap *gap = (const struct stack_gap *)(stack->frames + stack->count);
+	uint32_t last = stack->count - 1;
+
+	if (stack->h.flags & STACK_DEEP)
+		last = stack_frame_index(stack->count + gap->left_out - 1);
+	return stack->frames[last] & ~(FRAME_EXACT | FRAME_GUESSED);
+}
+
+/* A process may describe code in which a stack ends, or is guessed. */
+static void on_stack(Recording *recording, const struct rec_stack *stack)
+{
+	JitCodes *codes = mapped_files_jit_codes(recording->files);
+	bool waits = stack->result == STACK_NO_TABLE && stack->count > 0;
+	const Process *process;
+
+	if (!(stack->h.flags & STACK_USER) ||
+	    (!(stack->h.flags & STACK_GUESSED) && stack->result != STACK_NO_CFI && !waits))
+		return;
+	process = process_table_find_tgid(&recording->processes, stack->tgid);
+	if (process && waits)
+		jit_processes_want_at(codes, process->ns_tgid, outermost(stack), stack->h.ns);
+	else if (process)
+		jit_processes_want(codes, process->ns_tgid);
+}
+
 /* A record without the name is still written, because what was sent and received is compared. */
 static int write_file_name(Recording *recording, const struct rec_inode *record)
 {
@@ -107,9 +145,10 @@ static int write_file_name(Recording *recording, const struct rec_inode *record)
 }
 
 /*
- * Drains do not parse records, with five exceptions: the side-band must know whose mappings are
+ * Drains do not parse records, with seven exceptions: the side-band must know whose mappings are
  * needed, the unwinder follows births and exits, argument lists are compared with later ones, names
- * of files may be withheld, and limits of cgroups are looked up.
+ * of files may be withheld, limits of cgroups are looked up, code without tables is noticed, and
+ * sources of scripts are noted.
  * Copies of stacks go only to the unwinder.
  */
 static int on_bpf_record(void *user, const struct record *record)
@@ -124,6 +163,10 @@ static int on_bpf_record(void *user, const struct record *record)
 		on_exec_record(recording, (const struct rec_exec *)record);
 	else if (record->kind == REC_ARGS)
 		recording_on_args(recording, (const struct rec_args *)record);
+	else if (record->kind == REC_STACK)
+		on_stack(recording, (const struct rec_stack *)record);
+	else if (record->kind == REC_SCRIPT_CODE)
+		recording_on_script_code(recording, (const struct rec_script_code *)record);
 	if (recording->unwinder && is_for_unwinder(record))
 		unwinder_on_record(recording->unwinder, record);
 	if (recording->unwinder && recording->scope.threads && record->kind == REC_TASK)
@@ -143,6 +186,7 @@ static int run_unwinder_round(Recording *recording)
 
 	if (error)
 		return error;
+	recording_load_scripts(recording);
 	while (unwinder_next_unknown(recording->unwinder, &ns_tgid))
 		sideband_rescan(recording->sideband, ns_tgid);
 	return 0;
@@ -232,6 +276,9 @@ static int drain(Recording *recording, bool last)
 	if (error)
 		return error;
 	error = moved_text_check(recording->files, MOVED_TEXT_NS);
+	if (!error)
+		error = jit_code_check(recording->files, JIT_CODE_NS,
+				       sideband_watermark_ns(recording->sideband));
 	if (error)
 		return error;
 	error = recording->unwinder ? run_unwinder_round(recording) : 0;
@@ -271,5 +318,136 @@ int recording_drain_last(Recording *recording)
 		usleep(LAST_WAIT_US);
 		error = drain(recording, /* last= */ true);
 	}
+	return error;
+}
+
+/* ---- functions of programs that an interpreter runs ---------------------------------- */
+
+int recording_open_scripts(Recording *recording)
+{
+	recording->scripts.interpreters = interpreters_new(recording->files);
+	unwinder_follow(recording->unwinder, recording->scripts.interpreters);
+	return 0;
+}
+
+void recording_close_scripts(Recording *recording)
+{
+	interpreters_free(recording->scripts.interpreters);
+	strings_free(&recording->scripts.paths);
+	vec_free(&recording->scripts.uses);
+}
+
+/* A recording goes on without these functions. */
+void recording_load_scripts(Recording *recording)
+{
+	RecordedScripts *scripts = &recording->scripts;
+	uint64_t begin = now_ns();
+	int map_fd;
+
+	if (scripts->tried || !interpreters_are_found(scripts->interpreters))
+		return;
+	scripts->tried = true;
+	map_fd = programs_load_scripts(recording->programs);
+	if (map_fd < 0) {
+		scripts->error = map_fd;
+		return;
+	}
+	interpreters_use_map(scripts->interpreters, map_fd);
+	log_verbose("functions of interpreters are recorded since %.3f ms after the first one was "
+		    "found",
+		    (now_ns() - begin) / 1e6);
+}
+
+/* Numbers of sources of scripts, where those of files have FILE ids. */
+#define SCRIPT_SOURCE (1u << 31)
+
+static ScriptUse use_of(const Recording *recording, uint32_t tgid)
+{
+	const Interpreters *interpreters = recording->scripts.interpreters;
+	ScriptUse use = {.file = interpreters_file(interpreters, tgid)};
+	uint32_t ns_tgid = interpreters_ns_tgid(interpreters, tgid);
+
+	if (ns_tgid == 0 || safe_open_rights_of(ns_tgid, &use.rights))
+		safe_open_rights_of_nobody(&use.rights);
+	return use;
+}
+
+void recording_on_script_code(Recording *recording, const struct rec_script_code *code)
+{
+	RecordedScripts *scripts = &recording->scripts;
+	_cleanup_free_ char *path = NULL;
+	uint32_t number;
+
+	if (code->h.len < sizeof(*code) || code->path_bytes > sizeof(code->path))
+		return;
+	path = script_text(code->path, code->path_bytes, sizeof(code->path), code->path_kind);
+	if (!path || *path != '/')
+		return;
+	number = strings_intern(&scripts->paths, path);
+	if (number == scripts->uses.count)
+		*vec_push(&scripts->uses) = use_of(recording, code->tgid);
+	scripts->uses.items[number].count++;
+}
+
+void recording_weigh_scripts(Recording *recording, Sources *sources)
+{
+	RecordedScripts *scripts = &recording->scripts;
+
+	for (size_t i = 0; i < scripts->uses.count && sources; i++) {
+		SourceUser user = {.file = SCRIPT_SOURCE | (uint32_t)i};
+
+		sources_weigh(sources, strings_get(&scripts->paths, i),
+			      scripts->uses.items[i].count, user);
+	}
+}
+
+int recording_open_source(void *user, uint32_t file, const char *path, struct stat *ret_stat)
+{
+	const Recording *recording = user;
+	const ScriptUse *use;
+
+	if (!(file & SCRIPT_SOURCE))
+		return mapped_files_open_source(recording->files, file, path, ret_stat);
+	use = &recording->scripts.uses.items[file & ~SCRIPT_SOURCE];
+	return geteuid() == 0
+		       ? mapped_files_open_source_with(recording->files, &use->rights, use->file,
+						       path, ret_stat)
+		       : mapped_files_open_source(recording->files, use->file, path, ret_stat);
+}
+
+static int warn(Recording *recording, char *text)
+{
+	int error;
+
+	log_warn("%s", text);
+	error = recording_write_note(recording, text);
+	free(text);
+	return error;
+}
+
+int recording_warn_scripts(Recording *recording)
+{
+	RecordedScripts *scripts = &recording->scripts;
+	_cleanup_free_ char *unknown = NULL;
+	int error = 0;
+
+	if (!scripts->interpreters)
+		return 0;
+	unknown = interpreters_unknown(scripts->interpreters);
+	if (scripts->error)
+		error = warn(
+			recording,
+			xasprintf("functions of interpreters are not recorded: loading the BPF "
+				  "programs failed: %s",
+				  error_text(scripts->error)));
+	if (!error && interpreters_lost(scripts->interpreters))
+		error = warn(recording, xasprintf("functions of %" PRIu64 " processes that an "
+						  "interpreter runs are not recorded: there was no "
+						  "room for more processes",
+						  interpreters_lost(scripts->interpreters)));
+	if (!error && unknown)
+		error = warn(
+			recording,
+			xasprintf("functions of this interpreter are not recorded: %s", unknown));
 	return error;
 }

@@ -5,7 +5,7 @@
  *   recorder_setup.c     everything before the window begins, except
  *   recorder_targets.c   finding and describing the targets
  *   recorder_args.c      argument lists from /proc
- *   recorder_drain.c     from the kernel's buffers into the capture
+ *   recorder_drain.c     from the kernel's buffers into the capture; functions of interpreters
  *   recorder_budget.c    keeping --budget
  *   recorder_ticks.c     the rate of the sampling ticks
  *   recorder.c           the window, and what follows it
@@ -27,7 +27,9 @@
 #include "programs.h"
 #include "recorder.h"
 #include "sideband.h"
+#include "sources.h"
 #include "suspends.h"
+#include "symbols.h"
 #include "unwinder.h"
 
 /* A process or a thread given by -p or -t. */
@@ -50,6 +52,25 @@ typedef struct RecordedTicks {
 	bool chosen;		/* the rate does not change any more, if it may change */
 	TickCounts at_start, at_choice;
 } RecordedTicks;
+
+/*
+ * A source file of such functions, by a process that runs one of them. The process chooses the
+ * path, and many users run one interpreter, so root reads it with that process's rights alone.
+ */
+typedef struct ScriptUse {
+	uint32_t file;	/* the interpreter's FILE id: the path is looked for in the same root */
+	uint32_t count; /* of functions */
+	OpenRights rights;
+} ScriptUse;
+
+/* Programs that an interpreter runs. */
+typedef struct RecordedScripts {
+	Interpreters *interpreters; /* NULL: stacks do not use unwind tables */
+	bool tried;		    /* the BPF programs are loaded, or cannot be */
+	int error;		    /* why they cannot be loaded, a negative errno; 0 = no error */
+	Strings paths;		    /* of source files */
+	VEC(ScriptUse) uses;	    /* by number of the path */
+} RecordedScripts;
 
 typedef struct Recording {
 	const RecordOptions *options;
@@ -76,6 +97,7 @@ typedef struct Recording {
 	MappedFiles *files;
 	Sideband *sideband;
 	Unwinder *unwinder; /* NULL: stacks do not use unwind tables */
+	RecordedScripts scripts;
 	Launch launch;
 	ProgramsScope scope;
 	bool launched;	       /* the process of the command exists */
@@ -154,6 +176,26 @@ void recording_on_args(Recording *recording, const struct rec_args *args);
  * drained. Returns 0 or a negative errno.
  */
 int recording_write_warnings(Recording *recording);
+
+/* Logs which files could not be named. */
+void recording_report_symbols(const SymbolsSummary *summary);
+
+/* Writes a note into the capture, for the report and the profile. Returns 0 or a negative errno. */
+int recording_write_note(Recording *recording, const char *text);
+
+/* Looks for interpreters among the mapped files from now on. Returns 0. */
+int recording_open_scripts(Recording *recording);
+void recording_close_scripts(Recording *recording);
+/* Loads the BPF programs for interpreters, once one is mapped. It is called after each drain. */
+void recording_load_scripts(Recording *recording);
+/* Notes the source file of a function that BPF has reported. */
+void recording_on_script_code(Recording *recording, const struct rec_script_code *code);
+/* Weighs these source files; sources may be NULL. */
+void recording_weigh_scripts(Recording *recording, Sources *sources);
+/* A SourcesOpen (sources.h) for the sources of scripts and of files. user: the recording. */
+int recording_open_source(void *user, uint32_t file, const char *path, struct stat *ret_stat);
+/* Warns of interpreters that are not read. Returns 0 or a negative errno. */
+int recording_warn_scripts(Recording *recording);
 
 /* Logs that the capture could not be written, and returns the error. */
 int recording_write_failed(const Recording *recording, int error);

@@ -59,7 +59,7 @@ static int start_unwinder(Recording *recording)
 
 	if (error)
 		log_error("setting up unwind tables failed: %s", error_text(error));
-	return error;
+	return error ? error : recording_open_scripts(recording);
 }
 
 static int start_flight(Recording *recording)
@@ -183,7 +183,8 @@ static int open_events(Recording *recording)
 	int epoll_fd = recording->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	int timer_fd = recording->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	const int fds[] = {recording->signal_fd, timer_fd, recording->command_fd,
-			   recording->unwinder ? unwinder_fd(recording->unwinder) : -1};
+			   recording->unwinder ? unwinder_fd(recording->unwinder) : -1,
+			   jit_processes_fd(mapped_files_jit_codes(recording->files))};
 	int error;
 
 	if (epoll_fd < 0 || timer_fd < 0)

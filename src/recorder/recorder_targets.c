@@ -3,6 +3,7 @@
  * recorder_targets.c - finds the targets, and describes them as they are when the window begins and
  * those that join later.
  */
+#include "jit_code.h"
 #include "moved_text.h"
 #include "proc_status.h"
 #include "recorder_private.h"
@@ -19,6 +20,8 @@
 #define DRAIN_NS	 (20 * NSEC_PER_MSEC)
 /* The longest that moved text of a process is looked for at once: some 300 MiB are compared. */
 #define MOVED_TEXT_FIRST_NS (100 * NSEC_PER_MSEC)
+/* So long is waited for what all processes say of code that they have made. */
+#define JIT_CODE_FIRST_NS (500 * NSEC_PER_MSEC)
 
 /* ---- before anything starts ------------------------------------------------------------ */
 
@@ -288,6 +291,21 @@ static void expect_program(Recording *recording)
 	}
 }
 
+/* Drains meanwhile: what was found counts when all is known that was mapped before. */
+static int prepare_jit_code(Recording *recording)
+{
+	uint64_t deadline_ns = now_ns() + JIT_CODE_FIRST_NS;
+	int error = 0;
+
+	while (!error && now_ns() < deadline_ns &&
+	       jit_code_has_new(recording->files, deadline_ns)) {
+		error = recording_drain(recording);
+		if (!error && jit_code_has_new(recording->files, deadline_ns))
+			jit_code_wait(recording->files);
+	}
+	return error;
+}
+
 /* Waits for the tables of running processes, and drains ticks and switches meanwhile. */
 static int prepare_tables(Recording *recording)
 {
@@ -297,6 +315,9 @@ static int prepare_tables(Recording *recording)
 
 	if (recording->launched && !recording->launched_running)
 		expect_program(recording);
+	error = prepare_jit_code(recording);
+	if (error)
+		return error;
 	unwinder_prepared(recording->unwinder);
 	while (!ready && now_ns() < deadline) {
 		ready = unwinder_wait(recording->unwinder, now_ns() + PREPARE_SLICE_NS);

@@ -3,14 +3,19 @@
  * recorder_warnings.c - logs what a recording lacks and why, and writes it as notes into the
  * capture.
  */
+#include "jit_code.h"
 #include "recorder_private.h"
 #include "util.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-/* Writes a note into the capture, for the report and the profile. */
-static int write_note(Recording *recording, const char *text)
+/* So long is waited for what processes say of code that they have made, at the end. */
+#define JIT_CODE_LAST_NS (200 * NSEC_PER_MSEC)
+/* So long memory is read in between two looks at what was mapped. */
+#define JIT_CODE_SLICE_NS (4 * NSEC_PER_MSEC)
+
+int recording_write_note(Recording *recording, const char *text)
 {
 	_cleanup_free_ struct rec_note *note = NULL;
 	size_t length;
@@ -32,7 +37,7 @@ static int write_warning(Recording *recording, const char *subject, uint64_t cou
 		return 0;
 	text = xasprintf("%s: %" PRIu64 " %s", subject, count, what);
 	log_warn("%s", text);
-	return write_note(recording, text);
+	return recording_write_note(recording, text);
 }
 
 typedef struct Warning {
@@ -102,10 +107,32 @@ static int warn_memos(Recording *recording)
 		"(one in 1024); please report it");
 }
 
+/*
+ * Stacks may wait for what their process says of its code. What is read of it now counts only if it
+ * is known that nothing else was mapped there before it was read.
+ */
+static int finish_jit_code(Recording *recording)
+{
+	uint64_t deadline_ns = now_ns() + JIT_CODE_LAST_NS;
+	int error = 0;
+
+	while (!error && now_ns() < deadline_ns &&
+	       jit_code_has_waiting(recording->files, deadline_ns)) {
+		sideband_fetch(recording->sideband);
+		error = sideband_process(recording->sideband, /* last= */ false)
+				?: jit_code_check(recording->files, JIT_CODE_SLICE_NS,
+						  sideband_watermark_ns(recording->sideband));
+		if (!error && jit_code_has_waiting(recording->files, deadline_ns))
+			jit_code_wait(recording->files);
+	}
+	return error;
+}
+
 static int finish_unwinding(Recording *recording)
 {
-	int error = unwinder_finish(recording->unwinder);
+	int error = finish_jit_code(recording) ?: unwinder_finish(recording->unwinder);
 	UnwinderCounts counts = unwinder_counts(recording->unwinder);
+	JitCodeCounts jit = jit_processes_counts(mapped_files_jit_codes(recording->files));
 	const Warning warnings[] = {
 		{counts.tables.no_room,
 		 "times a file's table found no room; stacks end in the file's "
@@ -133,6 +160,17 @@ static int finish_unwinding(Recording *recording)
 		{sideband_unread(recording->sideband), "processes with unreported mappings were "
 						       "not read again before the end; their last "
 						       "stacks may be wrong"},
+		{jit.incomplete,
+		 "processes describe more code that they have made than is read "
+		 "(at most 32 MiB of memory) or kept (at most 256 MiB, or too many open files); "
+		 "stacks in the rest are guessed or end"},
+		{jit.disputed, "functions made at run time are described in several ways that "
+			       "contradict each other; stacks in them are guessed or end"},
+		{jit.failed, "looks at what processes say of code that they have made failed; "
+			     "stacks in it are guessed or end"},
+		{counts.troubles.copies_busy, "stacks that waited for a table were not copied, "
+					      "because another copy was being made; they end "
+					      "where the table was missing"},
 		{counts.troubles.torn,
 		 "times the mappings of a process changed while they were read"},
 	};
@@ -152,6 +190,11 @@ static int finish_unwinding(Recording *recording)
 		    "%.2f ms (99 %%), %.2f ms (longest)",
 		    counts.delays->count, histogram_quantile(counts.delays, 500) / 1e6,
 		    histogram_quantile(counts.delays, 990) / 1e6, counts.delays->max / 1e6);
+	log_verbose("code made at run time: %" PRIu64 " looks at processes, which took %.2f ms; "
+		    "%" PRIu64 " pieces of code are described, %" PRIu64
+		    " were replaced meanwhile; no room %" PRIu64 " times, %" PRIu64 " looks failed",
+		    jit.looks, jit.took_ns / 1e6, jit.pieces, jit.replaced, jit.omitted,
+		    jit.failed);
 	return error ? error
 		     : write_warnings(recording, "unwind tables", warnings, ARRAY_LEN(warnings));
 }
@@ -184,7 +227,7 @@ static int note_withheld_names(Recording *recording)
 			 "requests for are omitted (--all-files records them)",
 			 count);
 	log_verbose("%s", note);
-	return write_note(recording, note);
+	return recording_write_note(recording, note);
 }
 
 static int warn_requests(Recording *recording)
@@ -226,7 +269,7 @@ static int note_ticks(Recording *recording)
 			 "CPU); times are not affected",
 			 samples);
 	log_verbose("%s", note);
-	return write_note(recording, note);
+	return recording_write_note(recording, note);
 }
 
 static int warn_cpus(Recording *recording)
@@ -265,7 +308,7 @@ static int warn_suspends(Recording *recording)
 				   "first time at %.3f s; no time of the recording includes that",
 				   counts.count, counts.sum_ns / 1e9, first_s);
 	log_warn("%s", text);
-	return write_note(recording, text);
+	return recording_write_note(recording, text);
 }
 
 /* Root can read all files. */
@@ -378,14 +421,37 @@ static int note_rings(Recording *recording)
 	if (!*list)
 		return 0;
 	note = xasprintf("ring buffers: records lost: %s", list);
-	return write_note(recording, note);
+	return recording_write_note(recording, note);
+}
+
+void recording_report_symbols(const SymbolsSummary *summary)
+{
+	log_verbose("%" PRIu64 " of %" PRIu64 " addresses have names; names of %u files came from "
+		    "the cache",
+		    summary->named, summary->addresses, summary->files_cached);
+	if (summary->files_unreadable)
+		log_info("%u files could not be read; their functions have no names",
+			 summary->files_unreadable);
+	if (summary->files_mismatched)
+		log_info("%u files were replaced since they were mapped; their names are not used",
+			 summary->files_mismatched);
+	symbols_warn_kernel(summary);
 }
 
 int recording_write_warnings(Recording *recording)
 {
 	static int (*const steps[])(Recording *) = {
-		warn_memos, warn_files,	 warn_segments_dropped, warn_suspends, warn_cpus,
-		note_ticks, warn_faults, warn_requests,		note_rings,    note_withheld_names,
+		warn_memos,
+		warn_files,
+		warn_segments_dropped,
+		warn_suspends,
+		warn_cpus,
+		note_ticks,
+		warn_faults,
+		warn_requests,
+		note_rings,
+		note_withheld_names,
+		recording_warn_scripts,
 	};
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 

@@ -124,13 +124,18 @@ static Answer profile_answer(const HttpServer *server)
 	return file_answer(&file);
 }
 
-/* The viewer handles paths itself, so an unknown path is answered with index.html. */
-static Answer viewer_answer(const HttpServer *server, const char *path)
+/*
+ * The viewer handles the paths of its pages itself, so a page that is not there is index.html. A
+ * browser says that it wants a page; a script or picture that is missing is missing.
+ */
+static Answer viewer_answer(const HttpServer *server, const char *path, const char *accept)
 {
+	bool is_page = accept && strstr(accept, "text/html");
 	ServedFile file;
 
-	if (server->viewer_fd >= 0 && (!static_files_below(server->viewer_fd, path, &file) ||
-				       !static_files_below(server->viewer_fd, "index.html", &file)))
+	if (server->viewer_fd >= 0 &&
+	    (!static_files_below(server->viewer_fd, path, &file) ||
+	     ((is_page || !*path) && !static_files_below(server->viewer_fd, "index.html", &file))))
 		return file_answer(&file);
 	return plain(MHD_HTTP_NOT_FOUND, "there is nothing here\n");
 }
@@ -228,7 +233,8 @@ static Answer answer_request(HttpServer *server, struct MHD_Connection *connecti
 		return answer_secret(server, connection, below, method, request);
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return not_allowed("GET, HEAD");
-	return viewer_answer(server, path + strspn(path, "/"));
+	return viewer_answer(server, path + strspn(path, "/"),
+			     request_header(connection, MHD_HTTP_HEADER_ACCEPT));
 }
 
 static Request *begin_request(HttpServer *server, struct MHD_Connection *connection,

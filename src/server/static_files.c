@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define HTML "text/html; charset=utf-8"
 #define JSON "application/json; charset=utf-8"
 
 /* Takes ownership of fd. */
@@ -43,6 +44,8 @@ static int detect_encoding(ServedFile *file)
 	file->type = JSON;
 	if (head[0] == 0x1f && head[1] == 0x8b)
 		file->encoding = "gzip";
+	else if (head[0] == '<')
+		file->type = HTML;
 	else if (head[0] != '{' && head[0] != '[')
 		return -EMEDIUMTYPE;
 	return 0;
@@ -66,7 +69,7 @@ static const char *type_of_name(const char *path)
 	static const struct {
 		const char *suffix, *type;
 	} types[] = {
-		{".html", "text/html; charset=utf-8"},
+		{".html", HTML},
 		{".js", "text/javascript; charset=utf-8"},
 		{".css", "text/css; charset=utf-8"},
 		{".mjs", "text/javascript; charset=utf-8"},

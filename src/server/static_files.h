@@ -13,8 +13,8 @@ typedef struct ServedFile {
 } ServedFile;
 
 /*
- * Opens a profile, which may be compressed. Returns 0 or a negative errno; -EMEDIUMTYPE if it is
- * not a profile.
+ * Opens a profile, which may be compressed, or a page (html.h). Returns 0 or a negative errno;
+ * -EMEDIUMTYPE if it is neither.
  */
 int static_files_profile(const char *path, ServedFile *ret_file);
 

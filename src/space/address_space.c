@@ -58,6 +58,9 @@ typedef struct GenerationSpan {
 	uint64_t from_ns, until_ns; /* until_ns is not included; both 0: none */
 } GenerationSpan;
 
+/* A linker makes one, or a few; a damaged capture may have any number. */
+#define MAPPED_TEXTS_MAX 16
+
 #define GENERATION_SPANS 64 /* a power of two */
 
 struct AddressSpaces {
@@ -75,14 +78,21 @@ AddressSpaces *address_spaces_new(void)
 	return xcalloc(1, sizeof(AddressSpaces));
 }
 
+static void mapped_file_free(MappedFile *file)
+{
+	if (!file)
+		return;
+	free(file->path);
+	vec_free(&file->texts);
+	free(file);
+}
+
 void address_spaces_free(AddressSpaces *spaces)
 {
 	if (!spaces)
 		return;
 	for (size_t i = 0; i < spaces->files.count; i++) {
-		if (spaces->files.items[i])
-			free(spaces->files.items[i]->path);
-		free(spaces->files.items[i]);
+		mapped_file_free(spaces->files.items[i]);
 	}
 	for (size_t i = 0; i < spaces->epochs.count; i++)
 		range_history_free(&spaces->epochs.items[i].mappings);
@@ -176,6 +186,42 @@ static uint32_t current_epoch(AddressSpaces *spaces, uint32_t ns_tgid)
 		       : begin_epoch(spaces, ns_tgid, 0);
 }
 
+/* Remembers which part of a file it is. Processes map the same parts. */
+static void add_text(AddressSpaces *spaces, const struct rec_mapping *record)
+{
+	MappedText text = {.start = record->start - record->bias,
+			   .end = record->end - record->bias,
+			   .offset = record->pgoff};
+	MappedFile *file;
+
+	if (record->file == 0 || record->file > spaces->files.count || text.end <= text.start)
+		return;
+	file = spaces->files.items[record->file - 1];
+	if (!file || !(record->h.flags & MAPPING_EXEC))
+		return;
+	for (size_t i = 0; i < file->texts.count; i++) {
+		MappedText *known = &file->texts.items[i];
+
+		if (known->start - known->offset == text.start - text.offset &&
+		    known->start <= text.end && text.start <= known->end) {
+			known->offset = MIN(known->offset, text.offset);
+			known->start = MIN(known->start, text.start);
+			known->end = MAX(known->end, text.end);
+			return;
+		}
+	}
+	if (file->texts.count < MAPPED_TEXTS_MAX)
+		*vec_push(&file->texts) = text;
+}
+
+const MappedText *address_spaces_text(const MappedFile *file, uint64_t svma)
+{
+	for (size_t i = 0; i < file->texts.count; i++)
+		if (svma >= file->texts.items[i].start && svma < file->texts.items[i].end)
+			return &file->texts.items[i];
+	return NULL;
+}
+
 static void add_mapping(AddressSpaces *spaces, const struct rec_mapping *record)
 {
 	TimedRange range = {
@@ -190,6 +236,7 @@ static void add_mapping(AddressSpaces *spaces, const struct rec_mapping *record)
 
 	if (record->start >= record->end)
 		return;
+	add_text(spaces, record);
 	index = current_epoch(spaces, record->ns_tgid);
 	epoch = &spaces->epochs.items[index];
 	if (record->h.flags & MAPPING_INITIAL) {

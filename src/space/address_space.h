@@ -12,6 +12,12 @@
 #include "records.h"
 #include "util.h"
 
+/* A part of a file that was mapped with the right to execute it. */
+typedef struct MappedText {
+	uint64_t start, end; /* SVMA */
+	uint64_t offset;     /* of its start in the file, bytes */
+} MappedText;
+
 typedef struct MappedFile {
 	uint32_t id;
 	uint8_t flags; /* enum file_flags */
@@ -24,6 +30,7 @@ typedef struct MappedFile {
 	 */
 	uint64_t ctime_ns, device, inode;
 	char *path;
+	VEC(MappedText) texts; /* of all processes; each once, and not more than a few */
 } MappedFile;
 
 typedef struct AddressSpaces AddressSpaces;
@@ -41,6 +48,9 @@ void address_spaces_add(AddressSpaces *spaces, const struct record *record);
 const MappedFile *address_spaces_file(const AddressSpaces *spaces,
 				      uint32_t id);	       /* Returns NULL if unknown. */
 size_t address_spaces_file_count(const AddressSpaces *spaces); /* ids are 1 … count */
+
+/* Returns the text that the SVMA lies in, or NULL. */
+const MappedText *address_spaces_text(const MappedFile *file, uint64_t svma);
 
 /*
  * A number that changes whenever the mappings or the code of ns_tgid change, or it begins. So from

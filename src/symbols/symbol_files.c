@@ -207,9 +207,11 @@ int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *p
 }
 
 /* Returns a part of a sentence, allocated. */
-static char *describe_missing(const ObjectMissing *missing)
+static char *describe_missing(const FileNames *names, const ObjectMissing *missing)
 {
 	const char *plural = missing->count == 1 ? "" : "s";
+	/* The reader of the file does not know its name. */
+	const char *package = names->debug.package ? names->debug.package : "its .dwp file";
 
 	switch (missing->kind) {
 	case DWARF_NO_SPLIT_FILE:
@@ -218,6 +220,14 @@ static char *describe_missing(const ObjectMissing *missing)
 	case DWARF_OTHER_SPLIT_FILE:
 		return xasprintf("%" PRIu64 " .dwo file%s of another build, such as %s",
 				 missing->count, plural, missing->name);
+	case DWARF_OTHER_PACKAGE:
+		return xasprintf("%" PRIu64 " unit%s not in %s, which is of another build, nor in "
+				 "a .dwo file, such as %s",
+				 missing->count, plural, package, missing->name);
+	case DWARF_DAMAGED_PACKAGE:
+		return xasprintf("%s has no index that can be read, and %" PRIu64
+				 " .dwo file%s not found, such as %s",
+				 package, missing->count, plural, missing->name);
 	case DWARF_DAMAGED_SECTION:
 		return xasprintf("%" PRIu64 " compressed section%s damaged or too large",
 				 missing->count, plural);
@@ -233,7 +243,7 @@ static void describe_all_missing(FileNames *names)
 	char *all = NULL;
 
 	for (size_t i = 0; names->job && i < names->job->missing.count; i++) {
-		_cleanup_free_ char *one = describe_missing(&names->job->missing.items[i]);
+		_cleanup_free_ char *one = describe_missing(names, &names->job->missing.items[i]);
 		char *longer = all ? xasprintf("%s; %s", all, one) : xstrdup(one);
 
 		free(all);

@@ -85,7 +85,7 @@ static char *describe_end(int status)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SANDBOX_UNSAFE)
 		return xstrdup("its reader could not be sandboxed (seccomp, setrlimit)");
 	if (WIFEXITED(status))
-		return xstrdup("its reader failed");
+		return xasprintf("its reader ended with status %d", WEXITSTATUS(status));
 	if (WTERMSIG(status) == SIGXCPU)
 		return xstrdup(TOO_LONG);
 	if (WTERMSIG(status) == SIGKILL)

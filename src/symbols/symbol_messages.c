@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 /*
- * A correct child requests two companions, a .dwp file, and at most one .dwo file for each address.
- * It names each address by the symbol tables, by Go's own table and by DWARF. These limits allow
- * that.
+ * A correct child requests two companions, a .dwp file, and at most one .dwo file for each address,
+ * each of them from all the paths where it can be. It names each address by the symbol tables, by
+ * Go's own table and by DWARF. These limits allow that.
  */
 #define FINDS_MAX   4
 #define NAMES_MAX   3
@@ -49,8 +49,10 @@ static bool on_find(SymbolJob *job, const SymbolJobsOptions *options, const uint
 	const Companion *companion = (const Companion *)data;
 	int fd, r;
 
-	if (size != sizeof(*companion) || ++job->finds > FINDS_MAX + job->request.count ||
+	if (size != sizeof(*companion) ||
+	    ++job->finds > COMPANION_CANDIDATES * (FINDS_MAX + job->request.count) ||
 	    companion->build_id_len > sizeof(companion->build_id) ||
+	    companion->candidate >= COMPANION_CANDIDATES ||
 	    !memchr(companion->name, '\0', sizeof(companion->name)) ||
 	    companion->tail > strlen(companion->name))
 		return false;

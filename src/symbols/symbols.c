@@ -303,7 +303,8 @@ static void add_target(void *user, const MappedFile *file, uint64_t svma)
 
 	if (file->flags & (FILE_ANON | FILE_JIT))
 		return;
-	visit->in_file |= !(file->flags & FILE_UNREADABLE);
+	/* A perf map or a jitdump takes precedence over what memory says. */
+	visit->in_file |= !(file->flags & (FILE_UNREADABLE | FILE_MEMORY));
 	*vec_push(&visit->resolver->targets) =
 		(SymbolTarget){.file = file->id, .svma = svma, .weight = visit->weight};
 }

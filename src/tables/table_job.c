@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "table_job.h"
+#include "debug_link.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +11,8 @@
 #define ROWS_BASE	    4096
 #define ROWS_PER_DEBUG_BYTE 16
 
-enum debug_source { DEBUG_BY_BUILD_ID, DEBUG_BY_LINK, DEBUG_SOURCES };
+/* By the build id, and then by .gnu_debuglink at each of the paths where that can lead. */
+#define DEBUG_SOURCES (1 + COMPANION_CANDIDATES)
 
 static uint64_t size_of(int fd)
 {
@@ -50,11 +52,11 @@ void table_job_close(TableJob *job)
 	job->debuglink = NULL;
 }
 
-static int find_at(const TableJob *job, enum debug_source source, TableFindDebug find, void *user)
+static int find_at(const TableJob *job, unsigned source, TableFindDebug find, void *user)
 {
-	if (source == DEBUG_BY_BUILD_ID)
-		return find(user, job->id, NULL);
-	return job->debuglink ? find(user, job->id, job->debuglink) : -ENOENT;
+	if (source == 0)
+		return find(user, job->id, NULL, 0);
+	return job->debuglink ? find(user, job->id, job->debuglink, source - 1) : -ENOENT;
 }
 
 bool table_job_next_debug_file(TableJob *job, TableFindDebug find, void *user)

@@ -34,8 +34,8 @@ void table_job_init(const TableRequest *request, bool cache, TableJob *ret_job);
 void table_job_close(TableJob *job);
 
 /*
- * Opens the next debug file that exists, in place of the one before: first by the build id, then by
- * debuglink. Returns false, and none is open, if there are no more.
+ * Opens the next debug file that exists, in place of the one before: first by the build id, then at
+ * each path of debuglink. Returns false, and none is open, if there are no more.
  */
 bool table_job_next_debug_file(TableJob *job, TableFindDebug find, void *user);
 

@@ -19,10 +19,11 @@
 
 /*
  * Opens a separate debug file of the object with this id: by its build id, or by the name in its
- * .gnu_debuglink if debuglink is not NULL. Returns a descriptor, which the service closes, or a
- * negative errno. The child checks whether the file belongs to the object.
+ * .gnu_debuglink if debuglink is not NULL, at the path with the number `candidate` (debug_link.h).
+ * Returns a descriptor, which the service closes, or a negative errno. The child checks whether the
+ * file belongs to the object.
  */
-typedef int (*TableFindDebug)(void *user, uint32_t id, const char *debuglink);
+typedef int (*TableFindDebug)(void *user, uint32_t id, const char *debuglink, unsigned candidate);
 
 /* Returns whether the table of the object with this id is needed by now; others come later. */
 typedef bool (*TableIsUsed)(void *user, uint32_t id);

@@ -11,6 +11,7 @@ static void image_free(Image *image)
 {
 	vec_free(&image->mappings);
 	vec_free(&image->pending);
+	vec_free(&image->past);
 	free(image);
 }
 
@@ -181,9 +182,44 @@ static bool is_same(const ImageMapping *a, const ImageMapping *b)
 	       a->bias == b->bias;
 }
 
-/* A mapping that replaces an identical one counts from the time of the older one. */
-static void hide(ImageMapping *top, const ImageMapping *under)
+/* Of one image: one with a few thousand at a time replaces code all the time. */
+#define PAST_MAX 4096
+
+static void drop_past(PastMappings *past, uint64_t now_ns)
 {
+	size_t kept = 0;
+
+	for (size_t i = 0; i < past->count; i++)
+		if (past->items[i].to_ns + IMAGES_PAST_NS > now_ns)
+			past->items[kept++] = past->items[i];
+	past->count = kept;
+}
+
+/* Notes that of this mapping the part from start to last was there until then. */
+static void add_past(PastMappings *past, const ImageMapping *mapping, uint64_t start, uint64_t last,
+		     uint64_t to_ns)
+{
+	PastMapping *added;
+
+	if (mapping->from_ns >= to_ns)
+		return;
+	if (past->count == PAST_MAX)
+		drop_past(past, to_ns);
+	if (past->count == PAST_MAX)
+		return;
+	added = vec_push(past);
+	*added = (PastMapping){*mapping, to_ns};
+	added->mapping.pgoff += start - mapping->start;
+	added->mapping.start = start;
+	added->mapping.last = last;
+}
+
+/* A mapping that replaces an identical one counts from the time of the older one. */
+static void hide(ImageMapping *top, const ImageMapping *under, PastMappings *past)
+{
+	if (!is_same(top, under))
+		add_past(past, under, MAX(top->start, under->start), MIN(top->last, under->last),
+			 top->from_ns);
 	top->covered_ns = MAX(top->covered_ns, under->from_ns);
 	if (!is_same(top, under) || top->hides) {
 		top->hides = true;
@@ -209,7 +245,7 @@ static void advance(Cursor *cursor)
 }
 
 /* Copies what lies before top, and drops what lies under top. */
-static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
+static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both, PastMappings *past)
 {
 	while (under->has_now && under->now.start <= top->last) {
 		if (under->now.last < top->start) {
@@ -217,7 +253,7 @@ static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
 			advance(under);
 			continue;
 		}
-		hide(top, &under->now);
+		hide(top, &under->now, past);
 		if (under->now.start < top->start) {
 			*vec_push(both) = under->now;
 			both->items[both->count - 1].last = top->start - 1;
@@ -232,7 +268,8 @@ static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
 }
 
 /* Lays the younger mappings over the older ones. Both are sorted by address. O(n). */
-static ImageMappings overlay(const ImageMappings *older, const ImageMappings *younger)
+static ImageMappings overlay(const ImageMappings *older, const ImageMappings *younger,
+			     PastMappings *past)
 {
 	Cursor under = {.next = older->items, .end = older->items + older->count};
 	ImageMappings both = {};
@@ -242,7 +279,7 @@ static ImageMappings overlay(const ImageMappings *older, const ImageMappings *yo
 	for (size_t i = 0; i < younger->count; i++) {
 		ImageMapping top = younger->items[i];
 
-		pass_to(&under, &top, &both);
+		pass_to(&under, &top, &both, past);
 		*vec_push(&both) = top;
 	}
 	for (; under.has_now; advance(&under))
@@ -251,7 +288,7 @@ static ImageMappings overlay(const ImageMappings *older, const ImageMappings *yo
 }
 
 /* Makes one layer of what was mapped one after another, by merging halves: O(n log n). */
-static ImageMappings flatten(const ImageMapping *items, size_t count)
+static ImageMappings flatten(const ImageMapping *items, size_t count, PastMappings *past)
 {
 	ImageMappings first = {}, second, both;
 
@@ -259,9 +296,9 @@ static ImageMappings flatten(const ImageMapping *items, size_t count)
 		*vec_push(&first) = *items;
 		return first;
 	}
-	first = flatten(items, count / 2);
-	second = flatten(items + count / 2, count - count / 2);
-	both = overlay(&first, &second);
+	first = flatten(items, count / 2, past);
+	second = flatten(items + count / 2, count - count / 2, past);
+	both = overlay(&first, &second, past);
 	vec_free(&first);
 	vec_free(&second);
 	return both;
@@ -273,9 +310,9 @@ static void apply_pending(Images *images, Image *image)
 
 	if (image->pending.count == 0)
 		return;
-	younger = flatten(image->pending.items, image->pending.count);
+	younger = flatten(image->pending.items, image->pending.count, &image->past);
 	uncount(images, image);
-	both = overlay(&image->mappings, &younger);
+	both = overlay(&image->mappings, &younger, &image->past);
 	vec_free(&younger);
 	vec_free(&image->mappings);
 	image->mappings = both;
@@ -291,6 +328,14 @@ void images_apply_pending(Images *images)
 		apply_pending(images, images->list.items[i]);
 }
 
+void images_mark_changed(Images *images, uint32_t ns_tgid)
+{
+	Image *image = current_image(images, ns_tgid);
+
+	if (image)
+		image->changed = true;
+}
+
 bool images_use_file(const Images *images, uint32_t file)
 {
 	return file < images->uses.count && images->uses.items[file] > 0;
@@ -303,6 +348,56 @@ static void set_mappings(Images *images, Image *image, const ImageMapping *items
 	image->mappings.count = image->pending.count = 0;
 	vec_append(&image->mappings, items, number);
 	count(images, image);
+}
+
+/*
+ * Adds a mapping that was found out later (jit_code.h). What has been mapped over it since is
+ * younger and stays.
+ */
+static void add_late(Images *images, Image *image, const ImageMapping *mapping)
+{
+	ImageMapping left = *mapping;
+	size_t next;
+
+	apply_pending(images, image);
+	next = partition_point(middle, image->mappings.count,
+			       image->mappings.items[middle].last < mapping->start);
+	for (; next < image->mappings.count; next++) {
+		const ImageMapping *other = &image->mappings.items[next];
+
+		if (other->start > mapping->last)
+			break;
+		if (other->reported_ns <= mapping->reported_ns)
+			continue;
+		add_past(&image->past, mapping, MAX(other->start, mapping->start),
+			 MIN(other->last, mapping->last), other->reported_ns);
+		if (left.start < other->start) {
+			*vec_push(&image->pending) = left;
+			image->pending.items[image->pending.count - 1].last = other->start - 1;
+		}
+		if (other->last >= mapping->last)
+			return;
+		left.start = other->last + 1;
+		left.pgoff = mapping->pgoff + (left.start - mapping->start);
+	}
+	*vec_push(&image->pending) = left;
+}
+
+static bool is_late(const Image *image, const ImageMapping *mapping)
+{
+	if (mapping->reported_ns >= image->latest_ns)
+		return false;
+	for (size_t i = 0; i < image->pending.count; i++)
+		if (image->pending.items[i].reported_ns > mapping->reported_ns &&
+		    image->pending.items[i].start <= mapping->last &&
+		    mapping->start <= image->pending.items[i].last)
+			return true;
+	for (size_t i = partition_point(middle, image->mappings.count,
+					image->mappings.items[middle].last < mapping->start);
+	     i < image->mappings.count && image->mappings.items[i].start <= mapping->last; i++)
+		if (image->mappings.items[i].reported_ns > mapping->reported_ns)
+			return true;
+	return false;
 }
 
 static void on_mapping(Images *images, const struct rec_mapping *record, uint64_t now_ns)
@@ -321,7 +416,10 @@ static void on_mapping(Images *images, const struct rec_mapping *record, uint64_
 
 	if (mapping.start > mapping.last || !(record->h.flags & MAPPING_EXEC))
 		return;
-	*vec_push(&image->pending) = mapping;
+	if (is_late(image, &mapping))
+		add_late(images, image, &mapping);
+	else
+		*vec_push(&image->pending) = mapping;
 	image->latest_ns = MAX(image->latest_ns, record->h.ns);
 	image->changed = true;
 }
@@ -521,6 +619,23 @@ const ImageMapping *image_find(const Image *image, uint64_t avma)
 	if (next == 0 || image->mappings.items[next - 1].last < avma)
 		return NULL;
 	return &image->mappings.items[next - 1];
+}
+
+const ImageMapping *image_find_at(const Image *image, uint64_t avma, uint64_t ns)
+{
+	const ImageMapping *now = image_find(image, avma);
+
+	if (now && now->reported_ns <= ns)
+		return now;
+	for (size_t i = image->past.count; i-- > 0;) {
+		const PastMapping *past = &image->past.items[i];
+
+		if (past->mapping.start <= avma && avma <= past->mapping.last &&
+		    past->mapping.from_ns <= ns && ns < past->to_ns)
+			return &past->mapping;
+	}
+	/* It is as old as an identical one, which it replaced, or was only reported again. */
+	return now && now->from_ns <= ns ? now : NULL;
 }
 
 void images_drop_ended(Images *images, uint64_t ns, void (*forget)(void *user, Image *image),

@@ -32,6 +32,14 @@ typedef struct ImageMapping {
 
 typedef VEC(ImageMapping) ImageMappings;
 
+/* What was mapped there before, for copies of stacks that were taken then. */
+typedef struct PastMapping {
+	ImageMapping mapping;
+	uint64_t to_ns; /* not included */
+} PastMapping;
+
+typedef VEC(PastMapping) PastMappings;
+
 typedef struct Image {
 	uint32_t ns_tgid;
 	uint32_t tgid;	  /* 0 = this and the next two are not known yet */
@@ -45,6 +53,7 @@ typedef struct Image {
 	uint64_t bpf_exec_ns;	/* and its time; 0 = none yet */
 	ImageMappings mappings; /* sorted by address; none overlap */
 	ImageMappings pending;	/* mapped since images_apply_pending(), in that order */
+	PastMappings past;	/* in the order in which they were replaced, or found out */
 	bool counted;		/* its mappings are counted in Images::uses */
 	uint64_t latest_ns;	/* time of the youngest side-band record that it was made from */
 	uint64_t uncertain_since_ns; /* what was mapped since then is not known completely; 0 = all
@@ -85,6 +94,9 @@ void images_on_record(Images *images, const struct record *record, uint64_t now_
 /* Applies what was mapped since the last call. The functions below see only what is applied. */
 void images_apply_pending(Images *images);
 
+/* Has the present image of a process published again. */
+void images_mark_changed(Images *images, uint32_t ns_tgid);
+
 /* Returns whether an image that has not ended maps the file. */
 bool images_use_file(const Images *images, uint32_t file);
 
@@ -109,6 +121,13 @@ void images_correct(Images *images, uint64_t watermark_ns,
 
 /* Returns the mapping that holds avma, or NULL. */
 const ImageMapping *image_find(const Image *image, uint64_t avma);
+
+/*
+ * Returns the mapping that held avma at that time, or NULL: it was something else, or that is not
+ * known any more. What was replaced is kept for IMAGES_PAST_NS.
+ */
+const ImageMapping *image_find_at(const Image *image, uint64_t avma, uint64_t ns);
+#define IMAGES_PAST_NS (5 * NSEC_PER_SEC)
 
 /* Frees images that ended before ns, after calling forget() (may be NULL) for each. */
 void images_drop_ended(Images *images, uint64_t ns, void (*forget)(void *user, Image *image),

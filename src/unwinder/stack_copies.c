@@ -5,6 +5,7 @@
 
 struct StackCopies {
 	const UnwindMaps *maps;
+	const JitCodes *codes;
 	RecordSink sink;
 	void *user;
 	VEC(struct rec_stack_copy *) list;
@@ -16,17 +17,21 @@ struct StackCopies {
 /* The state of one walk. */
 typedef struct CopyWalk {
 	const struct rec_stack_copy *copy;
+	const StackCopies *copies;
 	const UnwindMaps *maps;
 	const Image *image;
 	TableRegistry *tables;
+	bool keep;	 /* it can wait for a table */
 	bool short_copy; /* the walk needed a word above the copy */
 } CopyWalk;
 
-StackCopies *stack_copies_new(const UnwindMaps *maps, RecordSink sink, void *user)
+StackCopies *stack_copies_new(const UnwindMaps *maps, const JitCodes *codes, RecordSink sink,
+			      void *user)
 {
 	StackCopies *copies = xcalloc(1, sizeof(*copies));
 
 	copies->maps = maps;
+	copies->codes = codes;
 	copies->sink = sink;
 	copies->user = user;
 	return copies;
@@ -70,23 +75,51 @@ void stack_copies_add(StackCopies *copies, const struct rec_stack_copy *copy)
 	*vec_push(&copies->list) = kept;
 }
 
+/* Returns the copy of the byte, or NULL. The first page is that of rsp, from rsp on. */
+static const uint8_t *byte_of(const struct rec_stack_copy *copy, uint64_t address)
+{
+	uint64_t sp = copy->regs[DWARF_RSP], page = address / MAP_PAGE - sp / MAP_PAGE, into;
+
+	if (address < sp || page >= 64 || copy->absent >> page & 1)
+		return NULL;
+	into = address - sp - MAP_PAGE * __builtin_popcountll(copy->absent & ((1ULL << page) - 1));
+	return into < copy->size ? copy->stack + into : NULL;
+}
+
+struct unwind_mapping stack_copies_mapping(const StackCopies *copies, TableRegistry *tables,
+					   const Image *image, const ImageMapping *mapping,
+					   uint64_t ns)
+{
+	struct unwind_mapping found = table_registry_mapping(tables, mapping->file, mapping->start,
+							     mapping->last, mapping->bias);
+
+	if (found.table == 0 && found.row == NO_TABLE_JIT &&
+	    jit_processes_is_pending(copies->codes, image->ns_tgid, mapping->start, mapping->last,
+				     ns))
+		found.row = NO_TABLE_YET;
+	return found;
+}
+
 static bool read_copy(void *user, uint64_t address, void *to, size_t size)
 {
 	CopyWalk *walk = user;
-	uint64_t into = address - walk->copy->regs[DWARF_RSP];
 
-	if (into > walk->copy->size || walk->copy->size - into < size) {
-		walk->short_copy |= address >= walk->copy->regs[DWARF_RSP];
-		return false;
+	for (size_t i = 0; i < size; i++) {
+		const uint8_t *byte = byte_of(walk->copy, address + i);
+
+		if (!byte) {
+			walk->short_copy |= address >= walk->copy->regs[DWARF_RSP];
+			return false;
+		}
+		((uint8_t *)to)[i] = *byte;
 	}
-	memcpy(to, walk->copy->stack + into, size);
 	return true;
 }
 
 static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapping)
 {
 	CopyWalk *walk = user;
-	const ImageMapping *mapping = image_find(walk->image, pc);
+	const ImageMapping *mapping = image_find_at(walk->image, pc, walk->copy->h.ns);
 
 	if (IS_VSYSCALL(pc) && walk->maps->vsyscall->table) {
 		*ret_mapping = *walk->maps->vsyscall;
@@ -94,11 +127,9 @@ static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapp
 	}
 	if (!mapping)
 		return STACK_NO_MAPPING;
-	/* It was mapped after the copy was taken: something else was there then. */
-	if (mapping->from_ns > walk->copy->h.ns)
-		return STACK_NO_MAPPING;
-	*ret_mapping = table_registry_mapping(walk->tables, mapping->file, mapping->start,
-					      mapping->last, mapping->bias);
+	/* If it can wait no longer, it is walked as if its process said nothing. */
+	*ret_mapping = stack_copies_mapping(walk->copies, walk->tables, walk->image, mapping,
+					    walk->keep ? walk->copy->h.ns : 0);
 	return WALK_CONTINUE;
 }
 
@@ -181,9 +212,10 @@ static int walk_copy(StackCopies *copies, const struct rec_stack_copy *copy, Cop
 static int consider(StackCopies *copies, const struct rec_stack_copy *copy, const Images *images,
 		    TableRegistry *tables, uint64_t watermark_ns, enum copies_which which)
 {
-	CopyWalk walk = {.copy = copy, .maps = copies->maps, .tables = tables};
+	CopyWalk walk = {.copy = copy, .copies = copies, .maps = copies->maps, .tables = tables};
 	bool keep = which != COPIES_LAST && watermark_ns < copy->h.ns + STACK_COPIES_TIMEOUT_NS;
 
+	walk.keep = keep;
 	if (copy->h.ns >= watermark_ns && which != COPIES_LAST)
 		return 1;
 	if (which == COPIES_NEW && keep && copy->h.ns < copies->watermark_ns)

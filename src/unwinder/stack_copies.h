@@ -26,8 +26,18 @@ typedef struct StackCopiesCounts {
 	uint64_t dropped_since_ns; /* the time of the earliest of these */
 } StackCopiesCounts;
 
-StackCopies *stack_copies_new(const UnwindMaps *maps, RecordSink sink, void *user);
+/* maps and codes must outlive it. */
+StackCopies *stack_copies_new(const UnwindMaps *maps, const JitCodes *codes, RecordSink sink,
+			      void *user);
 void stack_copies_free(StackCopies *copies);
+
+/*
+ * Returns the mapping as a walk uses it. Without a file it has NO_TABLE_YET while the process may
+ * say more of its code, for stacks of that time (UINT64_MAX: from now on).
+ */
+struct unwind_mapping stack_copies_mapping(const StackCopies *copies, TableRegistry *tables,
+					   const Image *image, const ImageMapping *mapping,
+					   uint64_t ns);
 
 /* Keeps a record that BPF sent. */
 void stack_copies_add(StackCopies *copies, const struct rec_stack_copy *copy);

@@ -137,6 +137,8 @@ static void add_object(TableRegistry *tables, uint32_t file)
 	struct stat st;
 	int error;
 
+	if (view.flags & FILE_MEMORY) /* the kernel shows another one in its place */
+		return;
 	error = describe_object(view.identity, table, &object);
 	if (error) {
 		tables->counts.objects_lost += error == -ENOSPC;
@@ -213,7 +215,7 @@ static int allocate_table(TableRegistry *tables, uint32_t file, const UnwindTabl
 /* ---- tables -------------------------------------------------------------------------------- */
 
 /* A TableFindDebug: looks where the processes that map the file would find it. */
-static int find_debug(void *user, uint32_t file, const char *debuglink)
+static int find_debug(void *user, uint32_t file, const char *debuglink, unsigned candidate)
 {
 	TableRegistry *tables = user;
 	FileView view = mapped_files_view(tables->files, file);
@@ -224,7 +226,8 @@ static int find_debug(void *user, uint32_t file, const char *debuglink)
 	int fd;
 
 	memcpy(mapped.build_id, view.identity->build_id, sizeof(mapped.build_id));
-	fd = debuglink ? debug_files_by_link(&debug, debuglink) : debug_files_by_build_id(&debug);
+	fd = debuglink ? debug_files_by_link(&debug, debuglink, candidate)
+		       : debug_files_by_build_id(&debug);
 	debug_files_free(&debug);
 	return fd;
 }

@@ -10,7 +10,9 @@
 struct Unwinder {
 	UnwindMaps maps;
 	TableRegistry *tables;
+	JitCodes *codes; /* not owned */
 	StackCopies *copies;
+	Interpreters *interpreters; /* or NULL */
 	Images images;
 	VEC(struct unwind_mapping) run; /* the mappings that are being published */
 	VEC(uint32_t) unknown; /* ns_tgid of processes whose side-band records are incomplete */
@@ -41,7 +43,8 @@ int unwinder_new(const UnwindMaps *maps, MappedFiles *files, const ProcessTable 
 	unwinder->images.processes = processes;
 	unwinder->sink = sink;
 	unwinder->user = user;
-	unwinder->copies = stack_copies_new(&unwinder->maps, sink, user);
+	unwinder->codes = mapped_files_jit_codes(files);
+	unwinder->copies = stack_copies_new(&unwinder->maps, unwinder->codes, sink, user);
 	error = table_registry_new(&unwinder->maps, files, invoker, is_file_used, unwinder,
 				   &unwinder->tables);
 	if (error) {
@@ -72,13 +75,19 @@ void unwinder_on_record(Unwinder *unwinder, const struct record *record)
 	}
 	images_on_record(&unwinder->images, record, now_ns());
 	if (record->kind == REC_MAPPING)
-		table_registry_request(unwinder->tables,
-				       ((const struct rec_mapping *)record)->file);
+		unwinder_expect(unwinder, ((const struct rec_mapping *)record)->file);
+}
+
+void unwinder_follow(Unwinder *unwinder, Interpreters *interpreters)
+{
+	unwinder->interpreters = interpreters;
 }
 
 void unwinder_expect(Unwinder *unwinder, uint32_t file)
 {
 	table_registry_request(unwinder->tables, file);
+	if (unwinder->interpreters)
+		interpreters_look(unwinder->interpreters, file);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------ */
@@ -98,8 +107,8 @@ static void make_run(Unwinder *unwinder, const Image *image)
 		const ImageMapping *mapping = &image->mappings.items[i];
 
 		*vec_push(&unwinder->run) =
-			table_registry_mapping(unwinder->tables, mapping->file, mapping->start,
-					       mapping->last, mapping->bias);
+			stack_copies_mapping(unwinder->copies, unwinder->tables, image, mapping,
+					     /* ns= */ UINT64_MAX);
 	}
 }
 
@@ -151,6 +160,24 @@ static int allocate_run(Unwinder *unwinder, RunHandle *ret_run)
 	return error;
 }
 
+static InterpretedImage interpreted_image(const Image *image)
+{
+	return (InterpretedImage){.tgid = image->tgid,
+				  .ns_tgid = image->ns_tgid,
+				  .exec_id = image->exec_id,
+				  .start_boottime = image->start_boottime};
+}
+
+/* Publishes the interpreter of the process, if it maps one. */
+static void publish_interpreter(Unwinder *unwinder, const Image *image)
+{
+	InterpretedImage interpreted = interpreted_image(image);
+
+	for (size_t i = 0; i < image->mappings.count && unwinder->interpreters; i++)
+		interpreters_add(unwinder->interpreters, &interpreted,
+				 image->mappings.items[i].file, image->mappings.items[i].bias);
+}
+
 static void publish(Unwinder *unwinder, Image *image, uint64_t watermark_ns)
 {
 	struct unwind_process process = {
@@ -161,6 +188,7 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t watermark_ns)
 		.tables_ns = image->uncertain_since_ns
 				     ? MIN(watermark_ns, image->uncertain_since_ns)
 				     : watermark_ns,
+		.may_describe = jit_processes_may_describe(unwinder->codes, image->ns_tgid),
 	};
 	RunHandle before = image->run;
 	int error;
@@ -184,6 +212,7 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t watermark_ns)
 	}
 	tell_change(unwinder);
 	release_run(unwinder, before);
+	publish_interpreter(unwinder, image);
 	if (!error)
 		note_delays(unwinder, image);
 	unwinder->published++;
@@ -214,10 +243,27 @@ static void mark_changed(Unwinder *unwinder)
 	}
 }
 
+/* Where new code of a process may be described now, or may be so no more, copies are taken or not.
+ */
+static bool take_news(Unwinder *unwinder)
+{
+	uint32_t ns_tgid;
+	bool any = false;
+
+	while (jit_processes_next_news(unwinder->codes, &ns_tgid)) {
+		images_mark_changed(&unwinder->images, ns_tgid);
+		any = true;
+	}
+	return any;
+}
+
 static void forget_image(void *user, Image *image)
 {
+	InterpretedImage interpreted = interpreted_image(image);
 	Unwinder *unwinder = user;
 
+	if (unwinder->interpreters)
+		interpreters_remove(unwinder->interpreters, &interpreted);
 	remove_process(unwinder, image);
 	release_run(unwinder, image->run);
 	unwinder->released++;
@@ -273,7 +319,7 @@ bool unwinder_next_unknown(Unwinder *unwinder, uint32_t *ret_ns_tgid)
 int unwinder_round(Unwinder *unwinder, uint64_t watermark_ns)
 {
 	uint64_t published = unwinder->published;
-	bool news;
+	bool news, looked;
 	int error;
 
 	images_apply_pending(&unwinder->images);
@@ -281,8 +327,9 @@ int unwinder_round(Unwinder *unwinder, uint64_t watermark_ns)
 	table_registry_process(unwinder->tables);
 	table_registry_retry(unwinder->tables);
 	mark_changed(unwinder);
+	looked = take_news(unwinder);
 	images_correct(&unwinder->images, watermark_ns, note_lost_exec, unwinder);
-	news = table_registry_any_changed(unwinder->tables);
+	news = table_registry_any_changed(unwinder->tables) || looked;
 	publish_changed(unwinder, watermark_ns);
 	if (!unwinder->prepared || unwinder->error)
 		return unwinder->error;
@@ -297,6 +344,7 @@ int unwinder_round(Unwinder *unwinder, uint64_t watermark_ns)
 
 int unwinder_finish(Unwinder *unwinder)
 {
+	images_apply_pending(&unwinder->images); /* the last looks at code (jit_code.h) */
 	table_registry_wait(unwinder->tables, now_ns() + NSEC_PER_SEC);
 	return stack_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, now_ns(),
 				 COPIES_LAST);

@@ -7,6 +7,7 @@
 #define WALLPROF_UNWINDER_H
 
 #include "histogram.h"
+#include "interpreters.h"
 #include "stack_copies.h"
 
 typedef struct Unwinder Unwinder;
@@ -29,6 +30,9 @@ void unwinder_free(Unwinder *unwinder);
 
 /* Uses the records of BPF and of the side-band, and their losses; ignores others. */
 void unwinder_on_record(Unwinder *unwinder, const struct record *record);
+
+/* From now on interpreters is informed of what processes map; it must outlive this. */
+void unwinder_follow(Unwinder *unwinder, Interpreters *interpreters);
 
 /* Requests the table of a file that is about to be mapped. */
 void unwinder_expect(Unwinder *unwinder, uint32_t file);

@@ -32,7 +32,9 @@ static int find(void *user, const Companion *companion)
 				      : &host->parts->parts[ELF_PART_DEBUG];
 
 	fuzz_require(memchr(companion->name, '\0', sizeof(companion->name)));
-	return part->size ? fuzz_file(part->data, part->size) : -ENOENT;
+	fuzz_require(companion->candidate < COMPANION_CANDIDATES);
+	return part->size && companion->candidate == 0 ? fuzz_file(part->data, part->size)
+						       : -ENOENT;
 }
 
 static int emit(void *user, const struct rec_symbol *symbol)

@@ -4,10 +4,12 @@
 gdb -batch -x gdb_stops.py --args COMMAND…; the environment has WALLPROF_ORACLE (unwind-oracle),
 WALLPROF_SEED, WALLPROF_STOPS, WALLPROF_MAX_MS, and WALLPROF_RESULT, the file to which goes, as a
 line of JSON for each stop, what both have. With WALLPROF_CORES, a folder, each stop makes a core file
-there instead. WALLPROF_SETTINGS: commands of gdb for before it starts, a line each. WALLPROF_UNTIL: a
+there instead. WALLPROF_STEP_INTO: an address (hexadecimal, without marks) to which the program is stepped
+from where it was stopped; a stop from which that takes too many instructions is left out. WALLPROF_SETTINGS: commands of gdb for before it starts, a line each. WALLPROF_UNTIL: a
 function that it is to have come to before the first stop.
 
-gdb -batch -x gdb_stops.py PROGRAM CORE: to WALLPROF_RESULT go the stacks of all its threads.
+gdb -batch -x gdb_stops.py PROGRAM, with WALLPROF_READ, the paths of core files, a line each: to WALLPROF_RESULT go the
+stacks of all threads in them, one core after the other. To start gdb and read symbols takes longer than a core does.
 """
 import functools
 import json
@@ -19,6 +21,7 @@ import gdb
 
 REGISTERS = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11",
              "r12", "r13", "r14", "r15", "rip")
+STEPS_MAX = 100
 
 
 @functools.cache
@@ -105,6 +108,15 @@ def one_stop(rng):
     return True
 
 
+def step_into(address):
+    """Returns whether the program is there."""
+    for _ in range(STEPS_MAX):
+        if value("rip") == address:
+            return True
+        gdb.execute("stepi", to_string=True)
+    return False
+
+
 def run(out):
     rng = random.Random(os.environ["WALLPROF_SEED"])
     gdb.execute("handle SIGINT stop print nopass", to_string=True)
@@ -115,6 +127,8 @@ def run(out):
     for number in range(int(os.environ["WALLPROF_STOPS"])):
         if not one_stop(rng):
             break
+        if "WALLPROF_STEP_INTO" in os.environ and not step_into(int(os.environ["WALLPROF_STEP_INTO"], 16)):
+            continue
         if "WALLPROF_CORES" in os.environ:
             take_core(number)
         else:
@@ -123,11 +137,14 @@ def run(out):
         gdb.execute("kill")
 
 
-def read_core(out):
-    for thread in gdb.selected_inferior().threads():
-        thread.switch()
-        found, reason = frames()
-        write(out, gdb=found, reason=reason, tid=thread.ptid[1])
+def read_cores(out):
+    for path in os.environ["WALLPROF_READ"].splitlines():
+        gdb.execute(f"core-file {path}", to_string=True)
+        for thread in gdb.selected_inferior().threads():
+            thread.switch()
+            found, reason = frames()
+            write(out, gdb=found, reason=reason, tid=thread.ptid[1], core=path)
+        gdb.execute("core-file", to_string=True)
 
 
 def main():
@@ -138,8 +155,8 @@ def main():
     for command in os.environ.get("WALLPROF_SETTINGS", "").splitlines():
         gdb.execute(command, to_string=True)
     with open(os.environ["WALLPROF_RESULT"], "w") as out:
-        if gdb.selected_inferior().pid:
-            read_core(out)
+        if "WALLPROF_READ" in os.environ:
+            read_cores(out)
         else:
             run(out)
 

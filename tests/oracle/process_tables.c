@@ -28,6 +28,12 @@ typedef struct Mapping {
 	Object *object; /* NULL: no file */
 } Mapping;
 
+/* A part of a file that is mapped, and the file. */
+typedef struct FilePart {
+	uint64_t start, end, offset;
+	int fd; /* -1: none */
+} FilePart;
+
 struct ProcessTables {
 	VEC(Object *) objects;
 	VEC(Mapping) mappings;
@@ -35,6 +41,8 @@ struct ProcessTables {
 	pid_t pid;
 	int memory;
 	const CoreFile *core; /* NULL: it is a living process */
+	FilePart beside;      /* while the mappings are read: the last one of a file */
+	Object *vsyscall;
 };
 
 ProcessTables *process_tables_new(void)
@@ -42,7 +50,7 @@ ProcessTables *process_tables_new(void)
 	ProcessTables *tables = calloc(1, sizeof(*tables));
 
 	if (tables)
-		tables->memory = -1;
+		tables->memory = tables->beside.fd = -1;
 	return tables;
 }
 
@@ -122,11 +130,57 @@ static Object *object_of_fd(ProcessTables *tables, int fd)
 	return object;
 }
 
-static Object *object_of(ProcessTables *tables, const ProcMapping *mapping)
+static void forget_file(FilePart *part)
+{
+	if (part->fd >= 0)
+		close(part->fd);
+	part->fd = -1;
+}
+
+/* The kernel carries out what is called there, so the return address is where rsp points to. */
+static Object *vsyscall_object(ProcessTables *tables)
+{
+	Object *object = tables->vsyscall;
+
+	if (object)
+		return object;
+	object = add_object(tables, 0, VSYSCALL_PAGE);
+	*vec_push(&object->table.rules) =
+		(struct unwind_rule){.cfa = CFA_REG, .cfa_reg = DWARF_RSP, .cfa_offset = 8};
+	*vec_push(&object->table.rows) = (struct unwind_row){};
+	tables->vsyscall = object;
+	return object;
+}
+
+/*
+ * A program may have moved its text to anonymous memory. The file that is mapped right before says
+ * what was there; *ret_offset is where in the file. Returns whether all bytes are the same.
+ */
+static bool is_moved_text(const ProcessTables *tables, const ProcMapping *mapping,
+			  uint64_t *ret_offset)
+{
+	const FilePart *beside = &tables->beside;
+	size_t size = mapping->end - mapping->start;
+	_cleanup_free_ char *memory = NULL, *bytes = NULL;
+
+	if (beside->fd < 0 || beside->end != mapping->start || size > IMAGE_MAX)
+		return false;
+	*ret_offset = beside->offset + (mapping->start - beside->start);
+	memory = malloc(size);
+	bytes = malloc(size);
+	return process_tables_read(tables, mapping->start, memory, size) &&
+	       pread(beside->fd, bytes, size, *ret_offset) == (ssize_t)size &&
+	       memcmp(memory, bytes, size) == 0;
+}
+
+/* *ret_offset is where in the object the mapping begins. */
+static Object *object_of(ProcessTables *tables, const ProcMapping *mapping, uint64_t *ret_offset)
 {
 	char path[80];
 	Object *object = NULL;
 	int fd;
+
+	*ret_offset = mapping->pgoff;
 
 	if (strcmp(mapping->path, "[vdso]") == 0) {
 		object = find_object(tables, 0, 0);
@@ -135,14 +189,17 @@ static Object *object_of(ProcessTables *tables, const ProcMapping *mapping)
 		return object;
 	}
 	if (mapping->inode == 0)
-		return NULL;
+		return is_moved_text(tables, mapping, ret_offset)
+			       ? object_of_fd(tables, tables->beside.fd)
+			       : NULL;
+	forget_file(&tables->beside);
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tables->pid, mapping->start,
 		 mapping->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	object = object_of_fd(tables, fd);
-	close(fd);
+	tables->beside = (FilePart){mapping->start, mapping->end, mapping->pgoff, fd};
 	return object;
 }
 
@@ -205,10 +262,16 @@ int process_tables_load(ProcessTables *tables, pid_t pid)
 	tables->pid = pid;
 	tables->mappings.count = 0;
 	rest = copy = strdup(text);
-	while ((line = strsep(&rest, "\n")))
-		if (proc_maps_parse(line, &mapping))
-			add_mapping(tables, mapping.start, mapping.end, mapping.pgoff,
-				    object_of(tables, &mapping));
+	while ((line = strsep(&rest, "\n"))) {
+		uint64_t offset;
+		Object *object;
+
+		if (!proc_maps_parse(line, &mapping))
+			continue;
+		object = object_of(tables, &mapping, &offset);
+		add_mapping(tables, mapping.start, mapping.end, offset, object);
+	}
+	forget_file(&tables->beside);
 	free(copy);
 	return 1;
 }
@@ -321,6 +384,17 @@ static bool read_memory(void *user, uint64_t address, void *to, size_t size)
 	return process_tables_read(user, address, to, size);
 }
 
+/* A process has the page even if its mappings do not list it. */
+static Mapping vsyscall_mapping(ProcessTables *tables)
+{
+	uint64_t start = VSYSCALL_PAGE << VSYSCALL_SHIFT;
+
+	return (Mapping){.start = start,
+			 .end = start + (1ULL << VSYSCALL_SHIFT),
+			 .load = start,
+			 .object = vsyscall_object(tables)};
+}
+
 static const Mapping *mapping_at(const ProcessTables *tables, uint64_t pc)
 {
 	for (size_t i = 0; i < tables->mappings.count; i++)
@@ -331,7 +405,8 @@ static const Mapping *mapping_at(const ProcessTables *tables, uint64_t pc)
 
 static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapping)
 {
-	const Mapping *mapping = mapping_at(user, pc);
+	Mapping page = vsyscall_mapping(user);
+	const Mapping *mapping = IS_VSYSCALL(pc) ? &page : mapping_at(user, pc);
 
 	if (!mapping)
 		return STACK_NO_MAPPING;
@@ -347,7 +422,10 @@ static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapp
 static bool find_rule(void *user, const struct unwind_mapping *mapping, uint32_t pc,
 		      struct unwind_rule *ret_rule)
 {
-	const UnwindTable *table = &mapping_at(user, mapping->start)->object->table;
+	const Object *object = IS_VSYSCALL(mapping->start)
+				       ? vsyscall_object(user)
+				       : mapping_at(user, mapping->start)->object;
+	const UnwindTable *table = &object->table;
 	const struct unwind_row *row = walk_user_search(table->rows.items, table->rows.count, pc);
 
 	*ret_rule = table->rules.items[row->rule];

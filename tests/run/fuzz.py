@@ -26,8 +26,8 @@ from harness import ROOT, WALLPROF, check, expect_failure, is_long
 pytestmark = [pytest.mark.untimed, pytest.mark.tried_once]
 BUILD = ROOT / "build-fuzz" / "tests" / "fuzz"
 # And which share of the time each gets: what is small is soon known. In the long run each has all.
-TARGETS = {"api": 0.2, "object": 1, "capture": 1, "export": 0.2, "maps": 1, "jit": 1, "cache": 0.1,
-           "messages": 0.1, "names": 0.2, "table": 0.2, "unwind": 0.2}
+TARGETS = {"api": 0.2, "object": 1, "capture": 1, "export": 0.2, "maps": 1, "jit": 1, "jit_image": 0.2, "cache": 0.1,
+           "messages": 0.1, "names": 0.2, "script": 0.1, "table": 0.2, "unwind": 0.2}
 PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
 # The parsers of files and texts that others made.
@@ -35,8 +35,9 @@ PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_o
            "cfi.c", "cfi.h", "cfi_expression.c", "cfi_program.c", "debug_link.c",
            "demangle_d.c", "demangle_d_reader.h", "demangle_d_values.c", "demangle_plain.c", "dwarf_names.c",
            "dwarf_sections.c", "dwarf_split.c", "dwarf_split_values.c", "elf_decompress.c",
-           "elf_fde.c", "elf_file.c", "elf_plt.c", "elf_symbols.c", "jit_table.c", "jitdump.c", "object_names.c",
+           "elf_fde.c", "elf_file.c", "jit_cfi.c", "jit_image.c", "jit_object.c", "elf_plt.c", "elf_symbols.c", "jit_table.c", "jitdump.c", "object_names.c",
            "pclntab.c", "pclntab_find.c", "perf_map.c", "proc_maps.c", "range_history.c", "profile_libs.c",
+           "script_python_lines.c",
            "symbol_messages.c", "table_file.c", "unwind_code.c", "unwind_decode.c", "unwind_fdes.c", "unwind_follow.c",
            "unwind_functions.c", "unwind_gaps.c", "unwind_go.c", "unwind_instruction.c", "unwind_rules.c",
            "unwind_sections.c", "unwind_state.c", "unwind_table.c"]

@@ -123,7 +123,34 @@ BARE_CODE = (
     "pop %rbp; ret", "add $8, %rsp; ret", "push %rax; ret", "mov %rsp, %rbp; ret", "push %rax; jmp a",
     "push %rax; push %rbp; ret", "je 1f; push %rax; 1: pop %rax; ret", "je 1f + 1; 1: mov $1, %eax; ret",
     "je . - 20; ret", "hlt", "push %rax; " * 9 + "ret", ".zero 3000, 0xcc", ".zero 900",
-    ".fill 300, 4, 0x00401f0f", "mov $15, %rax; syscall")
+    ".fill 300, 4, 0x00401f0f", "mov $15, %rax; syscall",
+    # Aligned stacks: the old pointer in a register, in a slot of the stack, in rbp.
+    "lea 8(%rsp), %r10; and $-32, %rsp; push -8(%r10); push %rbp; mov %rsp, %rbp; push %r10; sub $64, %rsp; "
+    "call a; mov -8(%rbp), %r10; leave; lea -8(%r10), %rsp; ret",
+    "mov %rsp, %rax; sub $128, %rsp; and $-64, %rsp; mov %rax, 56(%rsp); mov %rbp, 48(%rsp); call a; "
+    "mov 48(%rsp), %rbp; mov 56(%rsp), %rsi; mov %rsi, %rsp; ret",
+    "mov %rsp, %r11; push %rbx; push %rbp; sub $96, %rsp; and $-32, %rsp; mov %r11, 88(%rsp); lea 32(%rsp), %rbp; "
+    "mov %rbx, 8(%rbp); call a; mov 88(%rsp), %rax; mov -16(%rax), %rbp; mov -8(%rax), %rbx; lea (%rax), %rsp; ret",
+    "push %rbp; mov %rsp, %rbp; push %rbx; and $-64, %rsp; sub $64, %rsp; test %eax, %eax; je 1f; call a; "
+    "1: mov -8(%rbp), %rbx; leave; ret",
+    "push %rbp; mov %rsp, %rbp; and $-32, %rsp; enter $8, $0; ret", "mov (%rsp), %rax; mov %rbx, (%rsp); push %rax; ret",
+    "sub $24, %rsp; mov %rbx, 16(%rsp); mov %rbp, 8(%rsp); call a; mov 8(%rsp), %rbp; mov 16(%rsp), %rbx; "
+    "add $24, %rsp; ret $8", "push %rbx; add $8, %rsp; pop %rdx; jmp *%rdx", "pop %rax; pop %rbx; push %rax; ret",
+    # Instructions of each length and map, between a push and its pop.
+    "push %rbx; movslq %edi, %rax; imul $3, %rax, %rdx; imul $300, %rax, %rdx; imul %rdi, %rax; movb (%rdi), %al; "
+    "xchg %rax, %rdx; xchg %cl, %dl; xchg %rax, %rsi; cqto; cltq; movabs 0x1122334455667788, %rax; mul %rdi; not %rax; "
+    "neg %rcx; xlat; lar %ax, %eax; cvttss2si %xmm0, %eax; movmskps %xmm0, %eax; pmovmskb %xmm0, %eax; "
+    "pextrw $1, %xmm0, %eax; movzbl (%rdi), %eax; popcnt %rdi, %rax; bsf %rdi, %rax; cmove %rdi, %rax; sete %al; "
+    "shld $3, %rax, %rdx; btr %rax, %rdx; bts $3, %rdx; lock cmpxchg %rdx, (%rdi); xadd %rax, %rdx; bswap %rax; "
+    "movbe (%rdi), %rax; crc32b %dl, %eax; adcx %rdi, %rax; pextrb $1, %xmm0, %eax; pcmpistri $1, %xmm0, %xmm1; "
+    "pshufb %xmm0, %xmm1; lea (%edi, %esi), %eax; mov %fs:0x28, %rax; testb $1, (%rdi); idivl (%rdi); pop %rbx; ret",
+    "push %rbx; vpxor %ymm0, %ymm0, %ymm0; vmovd %xmm0, %eax; kmovw %k1, %eax; kandw %k1, %k2, %k3; vcvttss2usi %xmm0, %eax; "
+    "andn %rdi, %rsi, %rax; bzhi %rdi, %rsi, %rax; blsr %rdi, %rax; mulx %rdi, %rsi, %rax; pext %rdi, %rsi, %rax; "
+    "rorx $3, %rdi, %rax; vpaddd %zmm0, %zmm1, %zmm2; vaddph %zmm0, %zmm1, %zmm2; vzeroupper; pop %rbx; ret",
+    "pushf; push %fs; push %gs; push $300; push $3; pushq (%rax); popq (%rax); pop %gs; pop %fs; add $16, %rsp; popf; ret",
+    "push %rbx; xor %ebx, %ebx; sub %rax, %rax; fnstsw %ax; loop .; jrcxz .; jecxz .; pop %rbx; ud2", "lret", "iretq", "sysret",
+    "ljmp *(%rax)", ".byte 0x62, 0xfc, 0x7c, 0x8, 1, 2, 3, 4; ret", ".byte 0x06; ret", ".byte 0x8f, 0xe8, 0x78, 0xc0; ret",
+    ".byte 0xc5, 0xf8, 0x77; .byte 0xc8; .byte 8, 0, 0; .byte 0xc9; ret")
 
 
 def bare_assembly():
@@ -223,6 +250,18 @@ def make_names(seeds):
         (seeds / f"name{number}").write_text(name)
 
 
+def make_scripts(seeds):
+    """Tables of lines of a function with jumps, long lines and none, in each version's format."""
+    pairs = bytes([6, 1, 50, 2, 4, 0xff, 8, 0x80, 255, 0, 2, 0x7f])
+    locations = bytes([0x80 | 10 << 3, 1, 2, 0x80 | 11 << 3 | 1, 1, 2, 0x80 | 13 << 3, 5, 0x80 | 14 << 3 | 7, 0x42, 1, 1, 2, 3,
+                       0x80 | 15 << 3, 0x80 | 3 << 3 | 2, 0x12])
+    for minor in range(8, 15):
+        table = pairs if minor < 11 else locations
+        for at in (-1, 0, 2, 12, 40, 400):
+            (seeds / f"3.{minor}-{at}").write_bytes(struct.pack("<BIi", minor - 8, 10, at) + table)
+    (seeds / "cut").write_bytes(struct.pack("<BIi", 3, 0xffffffff, 1000) + bytes([0xf0, 0x7f, 0x7f]))
+
+
 def make_objects(work, seeds):
     source, cxx = work / "x.c", work / "x.cc"
     source.write_text(SOURCE)
@@ -269,6 +308,8 @@ def make_unwind(work, seeds, objects):
     run("gcc", "-nostdlib", "-static", assembly, "-o", seeds / "assembly")
     (work / "bare.s").write_text(bare_assembly())
     run("gcc", "-nostdlib", "-static", work / "bare.s", "-o", seeds / "bare")
+    # All of its call frame information is of an unknown version.
+    (seeds / "bare-dropped").write_bytes((seeds / "bare").read_bytes().replace(b"\x01zR\0", b"\x4dzR\0"))
     for which, kind in enumerate(("eh", "debug")):
         for number, section in enumerate(cfi_sections(debug=which == 1)):
             (seeds / f"{kind}-{number}").write_bytes(bytes([which]) + section)
@@ -342,6 +383,65 @@ def make_jit(seeds):
         (seeds / name).write_bytes(header + records)
 
 
+# Where the target has the code, and memory in which .eh_frame may be (fuzz_jit_image.c).
+JIT_CODE, JIT_MEMORY = 0x100000, 0x120000
+
+
+def jit_entry(body):
+    body += bytes(-(len(body) + 4) % 8)
+    return struct.pack("<I", len(body)) + body
+
+
+def jit_frames(functions, letters=b"zR\0", data_align=b"\x78"):
+    """.eh_frame with absolute addresses: (start, size, DW_CFA instructions) each; ends with a zero."""
+    section = jit_entry(b"\0\0\0\0\x01" + letters + b"\x01" + data_align + b"\x10\x01\0\x0c\x07\x08\x90\x01")
+    for start, size, program in functions:
+        section += jit_entry(struct.pack("<IQQ", len(section) + 4, start, size) + b"\0" + program)
+    return section + bytes(4)
+
+
+def jit_object(kind, frame_address, frame, symbols, frame_name=b".eh_frame"):
+    """An ELF object that a process shows to debuggers, with .text at the beginning of the code."""
+    names = b"\0.text\0.symtab\0.strtab\0" + frame_name + b"\0"
+    strings, table = b"\0", bytes(24)
+    for start, size, name, of in symbols:
+        table += struct.pack("<IBBHQQ", len(strings), of, 0, 1, start, size)
+        strings += name + b"\0"
+    contents, sections, at = b"", [bytes(64)], 64
+    for name, section, flags, address, link, entry, content in (
+            (1, 8, 6, JIT_CODE, 0, 0, b""), (23, 1, 2, frame_address, 0, 0, frame), (7, 2, 0, 0, 4, 24, table),
+            (15, 3, 0, 0, 0, 0, strings), (15, 3, 0, 0, 0, 0, names)):
+        sections.append(struct.pack("<IIQQQQIIQQ", name, section, flags, address, at + len(contents), len(content),
+                                    link, 0, 1, entry))
+        contents += content
+    header = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
+        "<HHIQQQIHHHHHH", kind, 62, 1, 0, 0, at + len(contents), 0, 64, 0, 0, 64, len(sections), 5)
+    return header + contents + b"".join(sections)
+
+
+def make_jit_image(seeds):
+    whole = [(JIT_CODE + 0x40 * i, 0x30, b"\x41\x0e\x10\x86\x02") for i in range(4)]
+    frames, other = jit_frames(whole), jit_frames([(JIT_CODE + 0x10, 0x60, b"\x0e\x20")])
+    named = [(0x40 * i, 0x30, b"made_%d" % i, 0x12) for i in range(6)]
+    seeds_of = {
+        "memory": (b"", frames), "two": (b"", frames + frames), "disputed": (b"", frames + other),
+        "signal": (b"", jit_frames(whole, b"zRS\0")), "no-align": (b"", jit_frames(whole, data_align=b"\x7c")),
+        "outside": (b"", jit_frames([(0x5000, 16, b""), (JIT_CODE + 0xfff0, 0x20, b""), (JIT_CODE, 0, b"")])),
+        "broken": (b"", jit_frames([(JIT_CODE, 16, b"\x0e"), (JIT_CODE + 64, 16, b"\x3f\x3f")])),
+        "cut": (b"", frames[:-6]), "late": (b"\0", bytes(100) + b"zzz" + bytes(5) + frames),
+        "far": (b"", jit_frames([(JIT_CODE, 16, b"\x0e\x10"), (JIT_CODE + 0x4000, 16, b"\x0e\x10")])),
+        "object": (jit_object(1, JIT_MEMORY, frames, named), frames),
+        "object-wins": (jit_object(1, JIT_MEMORY + len(other), frames, named), other + frames),
+        "object-linked": (jit_object(3, 0x10, frames, [(JIT_CODE + s, n, t, k) for s, n, t, k in named]), b""),
+        "debug-frame": (jit_object(3, 0, frames, named, b".debug_frame"), b""),
+        "no-memory": (jit_object(1, 0x999000, frames, named), b""),
+        "odd-symbols": (jit_object(1, 0, b"", [(0, 16, b"", 2), (0, 0, b"a", 2), (0, 1 << 40, b"b", 2),
+                                               (64, 16, b"c", 1), (64, 16, b"d", 0), (64, 32, b"e" * 5000, 2)]), b""),
+    }
+    for name, (shown, memory) in seeds_of.items():
+        (seeds / name).write_bytes(struct.pack("<H", len(shown)) + shown + memory)
+
+
 def record(wallprof, path):
     """A real recording, where that can be made: it holds what no hand would think of."""
     subprocess.run([wallprof, "record", "-q", "-o", path, "--", "true"], capture_output=True)
@@ -361,14 +461,16 @@ def damage(seeds):
 
 def make_all(wallprof, make_seeds, work, seeds):
     """seeds/TARGET is made for each target; work is for what is made on the way."""
-    for target in ("object", "maps", "jit", "unwind", "names"):
+    for target in ("object", "maps", "jit", "jit_image", "unwind", "names", "script"):
         (seeds / target).mkdir(parents=True)
     work.mkdir(parents=True)
     make_objects(work, seeds / "object")
     make_unwind(work, seeds / "unwind", seeds / "object")
     make_maps(seeds / "maps")
     make_names(seeds / "names")
+    make_scripts(seeds / "script")
     make_jit(seeds / "jit")
+    make_jit_image(seeds / "jit_image")
     # Built as the targets are, and would leave its counts of lines where the tests were begun.
     subprocess.run([make_seeds, seeds], check=True, capture_output=True,
                    env={**os.environ, "LLVM_PROFILE_FILE": "/dev/null"})

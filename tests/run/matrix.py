@@ -4,7 +4,7 @@ import sys
 import threading
 import traceback
 
-from harness import Failure, TimingFailure
+from harness import Failure, Skip, TimingFailure
 
 
 _printing = threading.Lock()  # of lines that belong together
@@ -53,6 +53,8 @@ class Tally:
             self.fails(name, failure)
         except Failure as failure:
             self.fails(name, failure)
+        except Skip as why:
+            self.skips(name, why)
         except Exception:  # whatever else a check may raise is its failure
             text = traceback.format_exc().strip()
             self.fails(name, text.splitlines()[-1] + "\n" + text)

@@ -113,7 +113,9 @@ class Scheduler:
 
     def work(self, job, sender):
         self.sender = sender
+        before = sum(os.times()[:4])
         self.run_in_order(job)
+        sender.send(("add_busy", (job[0].full_name.split(".")[0], sum(os.times()[:4]) - before)))
 
     def receive(self, pipe):
         process, left = self.workers[pipe]
@@ -149,6 +151,9 @@ class Scheduler:
 
     def note(self, line):
         self.sender.send(("note", line)) if self.sender else self.results.note(line)
+
+    def add_busy(self, used):
+        self.results.times.add_busy(*used)
 
     def take(self, reports):
         """The reports of one test, from here, from another process or from a matrix."""

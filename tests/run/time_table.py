@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The times of a run of tools/test: its phases one after the other, and the suites of those that have several.
 
-The CPU share is that of all CPUs that were busy, with whatever: /proc/stat (proc(5)). CONTRIBUTING.md says how much of
-the 15 minutes each phase may take; one that took more is marked.
+A phase's CPU time is that of all CPUs that were busy, with whatever: /proc/stat (proc(5)). A suite's is that of its
+process and of all children that this has waited for: times(2). CONTRIBUTING.md says how much of the 15 minutes each
+phase may take; one that took more is marked.
 """
 import os
 import re
@@ -35,8 +36,8 @@ def busy_s(line=None):
 
 class TimeTable:
     def __init__(self):
-        self.rows = []  # (name, seconds, CPU share or None)
-        self.lock, self.suites = threading.Lock(), defaultdict(float)
+        self.rows = []  # (name, seconds, CPU seconds)
+        self.lock, self.suites, self.suites_busy = threading.Lock(), defaultdict(float), defaultdict(float)
         self.begin, self.begin_busy = time.monotonic(), busy_s()
         # The work of tools/test before: /proc/uptime and the first line of /proc/stat when it began.
         begin = os.environ.get("WALLPROF_TEST_BEGIN", "").split("|")
@@ -47,31 +48,36 @@ class TimeTable:
             self.begin_busy = busy_s(begin[1])
 
     def add_row(self, name, seconds, busy):
-        self.rows.append((name, seconds, busy / (seconds * os.cpu_count()) if seconds > 0 else 0))
+        self.rows.append((name, seconds, busy))
 
     def add_test(self, name, seconds):
         with self.lock:
             self.suites[name.split(".")[0]] += seconds
 
+    def add_busy(self, suite, seconds):
+        with self.lock:
+            self.suites_busy[suite] += seconds
+
     @contextmanager
     def phase(self, name):
         self.suites.clear()
+        self.suites_busy.clear()
         begin, busy = time.monotonic(), busy_s()
         try:
             yield
         finally:
             self.add_row(name, time.monotonic() - begin, busy_s() - busy)
             if len(self.suites) > 1:
-                self.rows += [(f"  {suite}", seconds, None) for suite, seconds in
-                              sorted(self.suites.items(), key=lambda item: -item[1])]
+                busy_of = self.suites_busy
+                self.rows += [(f"  {suite}", seconds, busy_of[suite]) for suite, seconds in
+                              sorted(self.suites.items(), key=lambda item: -busy_of[item[0]])]
 
     def print(self):
         allowed = shares() if DOCUMENT.exists() else {}
-        print(f"# {'where the time went':<56}      s   CPU")
+        print(f"# {'where the time went':<56}      s  CPU s")
         self.add_row("in all", time.monotonic() - self.begin, busy_s() - self.begin_busy)
-        for name, seconds, share in self.rows:
+        for name, seconds, busy in self.rows:
             if seconds < SHOWN_S:
                 continue
-            cpu = "" if share is None else f" {share:4.0%}"
             over = f"  over its share of {allowed[name]} s" if seconds > allowed.get(name, seconds) else ""
-            print(f"# {name:<56} {seconds:6.0f}{cpu}{over}")
+            print(f"# {name:<56} {seconds:6.0f} {busy:6.0f}{over}")

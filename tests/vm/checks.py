@@ -60,7 +60,8 @@ RECORDINGS = "".join(["plain doctor wallprof doctor -v\n", SCRIPTS["together"], 
                       "plain carried wallprof export -o /results/carried/profile.json /carried.capture\n"])
 # Of the suites (tests/e2e), what every run of the matrix has on each kernel, and what else it has: so many on each,
 # drawn by the seed, no test on two of them. A long run has all of it on each.
-EVERYWHERE = ("block.throttled_sync", "cli.missing_privilege", "faults.all", "workloads.negative")
+EVERYWHERE = ("block.throttled_sync", "cli.missing_privilege", "faults.all", "gil.sums", "script_events.system",
+              "stacks.32_bit_code", "workloads.negative")
 SOMEWHERE = ("attached.hangs", "block.limited", "block.throttled_map", "clocks.suspend", "faults.without_ftrace",
              "graphs.graphs", "layers.striped", "loss.cpu_comes_back", "privileges.capabilities",
              "record.pid_namespace", "rings.groups", "rings.hotplug", "strip.fork_and_exec",
@@ -78,11 +79,11 @@ def selection(seed, kernels):
     return {kernel: (*EVERYWHERE, *drawn[i::len(kernels)]) for i, kernel in enumerate(kernels)}
 
 
-def scripts(seed, tests, command):
+def scripts(seed, tests, command, further=""):
     """{name: text} of what guests run, see init. tests: {kernel: names of end-to-end tests, none = all}.
-    command: what to run in a shell instead, or None."""
+    command: what to run in a shell instead, or None. further: lines for each kernel that is recorded on."""
     return {**SCRIPTS,
-            **{f"record-{kernel}": RECORDINGS + f"suites {seed} {' '.join(names)}\n"
+            **{f"record-{kernel}": RECORDINGS + further + f"suites {seed} {' '.join(names)}\n"
                for kernel, names in tests.items()},
             "many-cpus": f"suites {seed} {' '.join(ON_MANY_CPUS)}\n",
             "cases": "".join(CASE.format(name, command.replace("SEED", str(seed)))
@@ -446,12 +447,13 @@ def script_of(test):
     return "attach" if test == "attach" else "together"
 
 
-def tests_of(kernel, results, carried, wallprof):
+def tests_of(kernel, results, carried, others, wallprof):
     """{name: function without arguments} of each test on what a guest left in that folder."""
     if (results / "refuse").exists():
         return {"refuse": lambda: check_refused(results)}
     return {
         "load": lambda: check_load(Case(results / "doctor"), kernel),
+        **others.tests(lambda name: Case(results / name)),
         "together": lambda: check_together(Case(results / "together"), wallprof),
         **{name: functools.partial(lambda name, status: check_case(case_of(results, name), status),
                                    name, status) for name, _, status in CASES},

@@ -165,7 +165,9 @@ def test_golden(context):
 
 class Golden:
     """tests/golden: a capture, and what was made of it."""
-    formats = (("golden.json", []), ("golden.trace.json", []), ("golden.txt", None), ("golden.page.txt", None),
+    formats = (("golden.json", []), ("golden.anonymous.json", ["--anonymize"]), ("golden.trace.json", []),
+               ("golden.folded", []), ("golden.pb", []), ("golden.speedscope.json", []), ("golden.svg", []),
+               ("golden.txt", None), ("golden.page.txt", None),
                ("golden.report.json", None))
 
     def __init__(self, context):

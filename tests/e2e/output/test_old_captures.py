@@ -14,7 +14,7 @@ from harness import ROOT, Profile, check, expect_failure, read_report
 pytestmark = pytest.mark.untimed
 FOLDER = ROOT / "tests" / "captures"
 LEAST = 6
-LATER = ("arguments",)  # kinds of records that 0.1.0 does not have
+LATER = ("arguments", "script frames", "script stack", "script function")  # kinds of records that 0.1.0 does not have
 SAID = "reports the thread that a soft interrupt interrupted as the waker"
 
 

@@ -389,13 +389,15 @@ def test_own_viewer(context):
     page = opened_page(opened)
     for url, text, kind in (("/", "viewer", "text/html"), (page, "viewer", "text/html"),
                             ("/assets/a.js", "1;", "text/javascript"), ("/no/such/page", "viewer", "text/html")):
-        answer = opened.ask(url)
+        answer = opened.ask(url, Accept="text/html,*/*;q=0.8")
         check_answer(answer, 200, allowed=False)
         check(text in answer.data.decode() and answer.getheader("content-type").startswith(kind),
               f"{url}: {answer.data!r} {answer.headers}")
     for url in ("/link", "/up/outside", "/../outside", "/assets/../../outside", "/%2e%2e/outside",
                 "/up/" + path.name):
         check(b"not for you" not in opened.ask(url).data and opened.ask(url).data[:1] != b"\x1f", f"{url} leads out")
+    for url in ("/assets/none.js", "/no/such/page"):  # as a script asks
+        check_answer(opened.ask(url, Accept="*/*"), 404, allowed=False)
     check_answer(opened.ask(), 200)
     (folder / "index.html").unlink()
     done = context.wallprof("open", "--no-browser", "--viewer", folder, path, status=1)
@@ -403,6 +405,77 @@ def test_own_viewer(context):
     context.wallprof("open", "--no-browser", "--viewer", context.path("no-folder"), path, status=1)
     own = Opened(context, path, "--viewer", "http://viewer.example/", viewer=r"http://viewer\.example")
     check_answer(own.ask(), 200)
+
+
+def first_line(context, *arguments, **settings):
+    """Starts `wallprof open` with the arguments. Returns what it prints first, and the process."""
+    process = context.start([WALLPROF, "open", "--no-browser", *map(str, arguments)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, **settings)
+    return process.stdout.readline().strip(), process
+
+
+def ask_url(url):
+    match = PROFILE_URL.fullmatch(url)
+    check(match, f"no URL of a file: {url!r}")
+    connection = http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=GIVE_UP_S)
+    connection.request("GET", f"/{match[2]}/{match[3]}")
+    answer = connection.getresponse()
+    answer.data = answer.read()
+    connection.close()
+    return answer
+
+
+def check_page(answer, page):
+    check(answer.status == 200 and answer.getheader("content-type").startswith("text/html"),
+          f"{answer.status} {answer.headers}")
+    check(answer.data == page.read_bytes(), "it is another page")
+
+
+def test_offline(context):
+    """Without an installed viewer the page is served, which is made once; with one, that viewer is used."""
+    path, page = profile_of(context, "p.json"), context.path("p.html")
+    nowhere = {**os.environ, "XDG_DATA_HOME": str(context.path("data"))}
+    url, process = first_line(context, "--offline", path, env=nowhere)
+    answer = ask_url(url)
+    check_page(answer, page)
+    made = page.stat().st_mtime_ns
+    process.send_signal(signal.SIGINT)
+    check(process.wait(timeout=GIVE_UP_S) == 0, process.stderr.read())
+    url, _ = first_line(context, "--offline", context.path("p.capture"), env=nowhere)
+    check_page(ask_url(url), page)
+    check(page.stat().st_mtime_ns == made, "the page was made again")
+    viewer = context.path("data") / "wallprof" / "viewer"
+    viewer.mkdir(parents=True)
+    (viewer / "index.html").write_text("<!doctype html>viewer\n")
+    url, _ = first_line(context, "--offline", path, env=nowhere)
+    check(re.match(r"http://127\.0\.0\.1:\d+/from-url/", url), f"the viewer is not used: {url}")
+    page.write_text("<p>changed")
+    expect_failure(check_page, answer, page)
+
+
+def test_unreachable(context):
+    """Where the viewer's site is not reached, a warning says so. Where a proxy is set, nothing is tried."""
+    needs_root()
+    needs_command("ip")
+    path, lonely = profile_of(context), "ip link set lo up && exec \"$@\""
+    clean = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+
+    def said(**proxy):
+        log = context.path("stderr")
+        with log.open("w") as stderr:
+            process = context.start(["unshare", "--net", "sh", "-c", lonely, "sh", WALLPROF, "open", "--no-browser", path],
+                                    stdout=subprocess.PIPE, stderr=stderr, text=True, env={**clean, **proxy})
+        process.stdout.readline()
+        if proxy:
+            time.sleep(2)  # it would be printed now
+        else:
+            wait_until(lambda: "--offline" in log.read_text(), "there is a warning")
+        process.send_signal(signal.SIGINT)
+        check(process.wait(timeout=GIVE_UP_S) == 0, log.read_text())
+        return log.read_text()
+
+    check("this machine cannot reach https://profiler.firefox.com" in said(), context.path("stderr").read_text())
+    check("cannot reach" not in said(https_proxy="http://127.0.0.1:1"), context.path("stderr").read_text())
 
 
 def opened_page(opened):

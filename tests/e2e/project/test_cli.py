@@ -166,6 +166,15 @@ def test_outputs_are_distinct(context):
     check_remaining(context, "c.capture.json")
 
 
+def test_capture_with_any_name(context):
+    """A capture is read whatever its name is, also if it is that of a profile for another program."""
+    for name in ("c.folded", "c.pb", "c.svg", "c.speedscope.json"):
+        capture = context.path(name)
+        run(context, "record", "-q", "-o", capture, "--", "true")
+        check(read_report(context, capture)["command"] == "true", f"{name}: another capture")
+        capture.unlink()
+
+
 def test_old_results(context):
     """Files that exist already become NAME.old, but only when the new ones are there; none is made of a failure."""
     capture, profile = context.path("p.capture"), context.path("p.json")
@@ -331,7 +340,8 @@ def test_summary_is_not_packed_so(context):
 def test_export_to_stdout(context):
     """Nothing but the profile is there, in the format that is asked for; and any name will do then."""
     context.wallprof("record", "-q", "-o", "c", "--", "true")
-    for arguments, suffix in (([], "json"), (["--format", "firefox"], "json"), (["--format", "chrome"], "trace.json")):
+    for arguments, suffix in (([], "json"), (["--format", "firefox"], "json"), (["--format", "chrome"], "trace.json"),
+                              (["--format", "html"], "html"), (["--format", "folded"], "folded")):
         context.wallprof("export", "-o", f"p.{suffix}", "c")
         wanted = context.path(f"p.{suffix}").read_text()
         done = run(context, "export", *arguments, "-o", "-", "c")
@@ -343,7 +353,7 @@ def test_export_to_stdout(context):
             check(gzip.decompress(context.path("any.gz").read_bytes()).decode() == wanted, f"{arguments}: any.gz")
     check_refused(run(context, "export", "-o", "any.name", "c"), 125, "any.name", "--format")
     check_refused(run(context, "-o", "-", "--", "true"), 125, "'-'")
-    check_remaining(context, "c", "p.json", "p.trace.json", "any.name", "any.gz")
+    check_remaining(context, "c", "p.json", "p.trace.json", "p.html", "p.folded", "any.name", "any.gz")
     with open("/dev/full", "w") as full:
         done = subprocess.run([WALLPROF, "export", "-o", "-", "c"], cwd=context.folder, stdout=full,
                               stderr=subprocess.PIPE, text=True)

@@ -142,7 +142,7 @@ class Provoked:
 def wrong_arguments(provoked):
     provoked.context.path("folder.json").mkdir()
     provoked.context.path("kept.json.old").mkdir()
-    for name in ("output=", "format=x", "frequency=0", "pid=x", "tid=x", "cgroup=", "duration=x", "delay=x",
+    for name in ("output=", "format=x", "by=x", "frequency=0", "pid=x", "tid=x", "cgroup=", "duration=x", "delay=x",
                  "flight-recorder=x", "kernel-stacks=x", "stacks=x", "fault-source=x", "fault-threshold=x",
                  "waker-stacks=x", "budget=0", "unwind-memory=1", "ring-size=1", "ring-cpus=0", "compression=0", "capture-compression=0",
                  "json-summary="):
@@ -153,7 +153,8 @@ def wrong_arguments(provoked):
             provoked.run(verb, f"--{name}", "x")
     for line in ("-F", "--quiet=1", "-Y", "--fr", "--outptu x", "--no-such-option", "--json", "report --pid 1 c",
                  "export", "report a b", "doctor x", "-o p.xml -- true", "-o p.json.gz --compression 15 -- true",
-                 "--format chrome --cpu-graph -- true", "export --from 2s --to 1s c", "-p 1 -a", "-t 1 --kthreads",
+                 "--format chrome --cpu-graph -- true", "--format chrome --by process -- true", "--open -o p.svg -- true",
+                 "-o p.html --open -- true", "export --from 2s --to 1s c", "-p 1 -a", "-t 1 --kthreads",
                  "-p 1 -- true", "", "-p 999999999", "-t 999999999", "--cgroup no-such-group", "repotr",
                  "-o no/such/folder/p.json -- true", "-o folder.json -- true", "-o kept.json -- true", "-o p.json --json-summary p.json -- true",
                  "-- no-such-command", "report --function x --critical-path c", "report --section pathh c",
@@ -212,7 +213,7 @@ def wrong_files(provoked):
     provoked.run("report", "alone.json")
     provoked.run("report", folder=path("folder.json"))
     context.wallprof("-q", "-o", "last.json", "--", "true", env=provoked.environment)
-    for line in ("record -- true", "report", "export c",
+    for line in ("record -- true", "report", "export c", "export --anonymize -o anonymized.json c",
                  "report no-such-file", "report /etc/passwd", "open /etc/passwd",
                  "open no-such-file", "export --format firefox -o c c", "export --from 100s c", "report --function no_such_function c",
                  "report --critical-path=1 c", "report --timeline 1 c",

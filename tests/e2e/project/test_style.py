@@ -93,6 +93,21 @@ def test_colours_table():
         check([name, colour, marker, meaning] in rows, f"docs/user/guide.md does not have {name}, {colour}, {marker}")
 
 
+def check_headings(paths):
+    """A formatter for C takes the `#` of a heading for a directive, and joins the lines of a list."""
+    for path in paths:
+        text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.S | re.M)
+        check(text.startswith(("# ", "<")), f"{path}: the first line is no heading: {text.splitlines()[:1]}")
+        check(not re.search(r"^#+[^#\s]", text, re.M), f"{path}: a heading without a space after #")
+
+
+def test_headings(context):
+    check_headings([p for p in files() if p.suffix == ".md"])
+    bad = context.path("bad.md")
+    bad.write_text("#bpf / scripts : frames\n")
+    expect_failure(check_headings, [bad])
+
+
 def test_links():
     """The files that documents refer to exist."""
     documents = [p for p in files() if p.suffix == ".md"]
@@ -115,6 +130,7 @@ OLD_WORDS = {
 }
 # Texts of lines in which the words have another meaning, by file: the user `nobody`, names of file formats, quotations.
 ALLOWED = {
+    "export/anonymize/anon_meta.c": ('"strangers"',),
     "src/recorder/metadata.c": ('"strangers"',),
     "src/os/safe_open.c": ("user `nobody`",),
     "src/os/sandbox.h": ("user (nobody",),
@@ -290,7 +306,7 @@ BEGINNINGS = {
     "export/stacks/labels.h": ("loss_cause_", "stack_code_", "stack_end_", "syscall_"),
     "export/timeline/timeline.h": ("thread_", "process_"),
     "export/timeline/timeline_builder_private.h": ("tasks_", "chain_", "stack_reference", "cpus_", "faults_", "losses_",
-                                                   "waits_", "spans_", "resolve_", "filter_", "unsampled_"),
+                                                   "waits_", "spans_", "resolve_", "filter_", "unsampled_", "scripts_"),
     "export/waits/wait_fields.h": ("request_stack", "tick_stack", "task_name", "interrupt_label", "chain_add_user",
                                    "process_end_text"),
 }

@@ -140,6 +140,19 @@ def check_marked(profile, pid, wanted):
     check_close("what is marked", marked, wanted, SHARE, MS)
 
 
+def exported(context, name, capture):
+    output = context.path(name)
+    context.wallprof("export", "-q", "-o", output, capture)
+    return output.read_text()
+
+
+def check_said(text, report):
+    """Readers of this file show no report, so it says itself what is left out."""
+    budget = report["budget"]
+    check(f"--budget 0.1%: {budget['unsampled']} of {budget['switch_outs']} switch-outs not sampled" in text,
+          "it is not said")
+
+
 def test_places(context):
     needs_root()
     run = record_twice(context)
@@ -168,3 +181,7 @@ def test_places(context):
     profile, left_out = Profile.load(output), run.budget["budget"]["unsampled_ns"]
     check_marked(profile, run.pid, left_out)
     expect_failure(check_marked, profile, run.pid, 1.1 * left_out + MS)
+    for name in ("p.speedscope.json", "p.svg"):
+        text = exported(context, name, run.capture)
+        check_said(text, run.budget)
+        expect_failure(check_said, text.replace("not sampled", ""), run.budget)

@@ -296,12 +296,12 @@ def test_doctor(context):
         if place.paranoid >= 3:
             check_doctor(place.doctor(NEEDED, "-v", status=1).stdout, "perf events .*perf_event_paranoid", False)
         allowed(place, left)
+        everything = (*NEEDED, FOR_DELETED, "syslog")
+        full = place.doctor(everything, "-v").stdout
         for lacked, status, words in ((("perfmon",), 1, ("CAP_PERFMON", "perf events")),
                                       ((FOR_DELETED, "dac_read_search"), 0,
                                        ("CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"))):
-            everything = (*NEEDED, FOR_DELETED, "syslog")
             text = place.doctor([c for c in everything if c not in lacked], "-v", status=status).stdout
-            full = place.doctor(everything, "-v").stdout
             for word in words:
                 check_doctor(text, word, False)
                 check_doctor(full, word, True)

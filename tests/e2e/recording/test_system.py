@@ -153,6 +153,36 @@ def idle_ticks():
     return int(fields[4]) + int(fields[5])
 
 
+def check_not_of(output, command):
+    """The first lines are about the system, not about the command that set the window."""
+    lines = output.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith(("recorded ", "took "))), -1)
+    check("of the whole system:" in lines[first], f"{output!r}")
+    check(command not in "".join(lines[first:first + 4]), f"{output!r}")
+
+
+def record_window(context, *command):
+    """Returns the summary's and the report's text of a recording of the system during a command."""
+    output = context.path("p.json.gz")
+    summary = context.wallprof("--keep-capture", "-o", output, "-a", "--", *command).stderr
+    return summary, context.wallprof("report", context.path("p.capture")).stdout
+
+
+def test_window(context):
+    """A command that sleeps sets the window and nothing else; one that runs has its critical path."""
+    needs_root()
+    process = spinner(context, max(os.sched_getaffinity(0)), 3000)
+    os.kill(process.pid, signal.SIGUSR1)
+    seconds = str(1 + context.random.randint(1, 400) / 1000)
+    summary, page = record_window(context, "sleep", seconds)
+    check_not_of(summary, "sleep")
+    check(page.startswith(f"the whole system, during sleep {seconds}\n"), page)
+    check("the critical path is not shown: " in " ".join(page.split()), page)
+    summary, page = record_window(context, sys.executable, "-c", "sum(range(9000000))")
+    expect_failure(check_not_of, summary, "python3")
+    check(" critical path: " in f" {' '.join(page.split())}", page)
+
+
 def is_kernel_thread(pid):
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[6]) & 0x200000

@@ -17,10 +17,11 @@ from gdb_oracle import ORACLE, check_gdb, run_gdb
 from test_walk import check_found
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it needs gdb")]
-CORES = 3  # of one run of a program
+CORES = 3  # of the first run of a program
+MOST_CORES = 4 * CORES  # of a later one: to start gdb takes as long as a core does
 SOME = 5  # programs, drawn at random, but for the long run
 WANTED = 3  # threads that are where they should be, of each program
-ROUNDS = 64  # at most; a stub of two instructions is seldom met
+ROUNDS = 20  # at most; a stub of two instructions is seldom met
 
 # wanted: a function that is on the stack there. until: one that the program has come to when cores begin
 # to be made. settings: gdb's, before it starts.
@@ -51,12 +52,12 @@ FIXTURES = (
 )
 
 
-def make_cores(context, fixture, command):
+def make_cores(context, fixture, command, count=CORES):
     folder = context.path("cores")
     folder.mkdir(exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    run_gdb(context, "--args", *command, stops=CORES, max_ms=30, cores=folder,
+    run_gdb(context, "--args", *command, stops=count, max_ms=30, cores=folder,
             until=fixture.until, settings=fixture.settings)
     return sorted(folder.glob("core-*"))
 
@@ -74,11 +75,13 @@ def walk_core(program, core, other=None):
     return json.loads(found), walks, done.stderr
 
 
-def read_by_gdb(context, program, core, walks):
-    """Returns gdb's stack and wallprof's of each thread, in the form of run_gdb()."""
-    read = run_gdb(context, program, core)
-    check({thread["tid"] for thread in read} == set(walks), f"gdb has other threads: {read}")
-    return [{**thread, **walks[thread["tid"]]} for thread in read]
+def read_by_gdb(context, program, walks):
+    """Returns gdb's stack and wallprof's of each thread, in the form of run_gdb(). walks: {core: wallprof's of its threads}."""
+    read = run_gdb(context, program, read="\n".join(map(str, walks)))
+    check({(thread["core"], thread["tid"]) for thread in read} == {(str(core), tid) for core in walks for tid in walks[core]},
+          f"gdb has other threads: {read}")
+    ours = {str(core): threads for core, threads in walks.items()}
+    return [{**thread, **ours[thread["core"]][thread["tid"]]} for thread in read]
 
 
 def names_in(stop):
@@ -88,12 +91,13 @@ def names_in(stop):
 def compare_cores(context, fixture, command):
     """(what libdwfl has in common, and gdb), of cores until so many threads are where they should be."""
     total, stops, texts = Counter(), [], []
-    for _ in range(ROUNDS):
-        for core in make_cores(context, fixture, command):
-            found, walks, text = walk_core(command[0], core)
+    for round_number in range(ROUNDS):
+        walks = {}
+        for core in make_cores(context, fixture, command, min(CORES << round_number, MOST_CORES)):
+            found, walks[core], text = walk_core(command[0], core)
             total.update({key: n for key, n in found.items() if key != "cuts"}, cores=1)
             texts.append(text)
-            stops += read_by_gdb(context, command[0], core, walks)
+        stops += read_by_gdb(context, command[0], walks)
         if sum(fixture.wanted in names_in(stop) for stop in stops) >= WANTED:
             break
     else:
@@ -135,7 +139,7 @@ def one_core(context, mode):
     core = make_cores(context, fixture, (program, *arguments))[-1]
     found, walks, text = walk_core(program, core)
     check_found(found, text)
-    stop, = read_by_gdb(context, program, core, walks)
+    stop, = read_by_gdb(context, program, {core: walks})
     check_gdb([stop])
     check(fixture.wanted in names_in(stop), f"not where it should be: {stop}")
     return program, core, walks, stop
@@ -148,11 +152,11 @@ def test_altered(context):
     found, altered, text = walk_core(program, core, other)
     check(found["different"] == 1, f"{found}: {text}")
     expect_failure(check_found, found, text)
-    expect_failure(check_gdb, read_by_gdb(context, program, core, altered))
-    expect_failure(check_gdb, read_by_gdb(context, program, other, walks))
+    expect_failure(check_gdb, read_by_gdb(context, program, {core: altered}))
+    expect_failure(check_gdb, read_by_gdb(context, program, {other: walks}))
     found, altered, text = walk_core(program, other)
     check_found(found, text)
-    check_gdb(read_by_gdb(context, program, other, altered))
+    check_gdb(read_by_gdb(context, program, {other: altered}))
 
 
 def test_tables_in_memory(context):

@@ -13,7 +13,9 @@ import bisect
 import re
 import struct
 import sys
+import threading
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -202,3 +204,56 @@ def test_kernel_stacks(context):
     (call, size, _), *_ = waits
     expect_failure(check_functions, waits + Counter({(call, size, frozenset({"do_nanosleep"})): 1}),
                    rounds)
+
+
+STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
+
+
+@contextmanager
+def counted_at_times():
+    """The kernel counts the time of all BPF programs, and does not, in turn."""
+    before, is_over = STATISTICS.read_text(), threading.Event()
+
+    def switch():
+        while not is_over.wait(0.02):
+            STATISTICS.write_text("0" if STATISTICS.read_text() == "1\n" else "1")
+
+    thread = threading.Thread(target=switch)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        STATISTICS.write_text(before)
+
+
+def kernel_stacks_at_switches(capture):
+    stacks, at_switches = {}, set()
+    for kind, flags, _, record in records(capture, {SWITCH, STACK}):
+        if kind == STACK:
+            number, _, count, _ = HEAD.unpack_from(record, 16)
+            stacks[number] = struct.unpack_from(f"<{count}Q", record, 40)
+        elif flags & SWITCH_PREV:
+            at_switches.add(FIELDS.unpack_from(record, 28)[2])
+    return [frames for number, frames in stacks.items() if number in at_switches and frames[0] & KERNEL]
+
+
+def check_callers_differ(stacks):
+    """The first frames, which called the program that took the stack, are the same for all."""
+    above = Counter(frames[2:] for frames in stacks)
+    twice = [frames for frames, count in above.items() if count > 1]
+    check(stacks and not twice, f"{len(twice)} of {len(stacks)} stacks were taken for two, or there was none")
+
+
+def test_counted_programs(context):
+    """From where the kernel runs a program depends on whether it counts the program's time. That is no other stack."""
+    capture = context.path("capture")
+    with counted_at_times():
+        done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "none", "-o", capture, "--",
+                                WORKLOADS / "kernel-again", ROUNDS // 4, context.random.randint(1, 1 << 30))
+    memo_hits(done.stderr)
+    stacks = kernel_stacks_at_switches(capture)
+    check_callers_differ(stacks)
+    first, *_ = stacks
+    expect_failure(check_callers_differ, [*stacks, (first[0], first[1] ^ 8, *first[2:])])

@@ -14,7 +14,7 @@ import pytest
 from chains import Announcements, Stacks, check_reported, compare
 from harness import (GIVE_UP_S, ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, hit,
                      needs_command, needs_root)
-from libraries import FLAGS, make_library, make_many, make_thrower
+from libraries import FLAGS, make_library, make_many, make_thrower, make_wide
 from object_files import run
 from stack_roots import Roots
 
@@ -299,6 +299,16 @@ def test_many_dlopens(context):
     print_lost("300 dlopens", check_all(profile, reported, marked_share=0.5))
     check_delays(said, 300)
     expect_failure(check_delays, said, 600)
+
+
+@pytest.mark.host_only("it needs a compiler")
+def test_wide_frames(context):
+    """Stacks that are wider than 64 KiB, with absent pages in them, are whole before their tables are made."""
+    profile, reported, said = record_verbosely(context, WORKLOADS / "unwind-dlopen", "-t", 4, 1, 1,
+                                               *make_wide(context.folder, context.random, 25))
+    print_lost("wide frames", check_all(profile, reported, marked_share=0.05))
+    copied = int(re.search(r"(\d+) stacks copied", said)[1])
+    check(copied > 25, f"{copied} stacks were copied")
 
 
 def print_lost(what, verdict):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -106,14 +107,14 @@ def test_by_gdb(context):
     check(sum(total.values()) >= 200, f"{total}: too few stops")
 
 
-# Kinds of code in which an oracle gets less far than the product, or the walk of these tests does: it knows neither text
-# that was moved nor how to guess in files that are not ELF, and that a fiber ends is found on export only. What all have
+# Kinds of code in which an oracle gets less far than the product, or the walk of these tests does: it does not
+# guess in files that are not ELF, and that a fiber ends is found on export only. What all have
 # must be the same there, too.
 LOST = {
     "no-cfi": "the oracles guess in code without call frame information",
     "aligned": "the oracles guess in code without call frame information",
     "context": "all follow the planted return address, and find a frame that is none",
-    "anonymous": "this walk does not know text that was moved",
+    "planted": "all follow the planted return address, and find a frame that is none",
     "raw-file": "this walk does not guess in files that are not ELF",
     "gmp": "the oracles guess in code without call frame information",
     "x264": "the oracles guess in code without call frame information",
@@ -149,6 +150,19 @@ def test_hard_kinds_by_libdwfl(context):
         check_share(name, found["equal"], found["stops"] - found["unread"], 0.75, LOST)
     found, text = stop_by_libdwfl(context, distro_programs.HARD["plain"].command(context), 20, 6000, alter=8)
     expect_failure(check_found, found, text)
+
+
+def test_vsyscall_by_gdb(context):
+    """The program counter is in the page that only the kernel carries out: a program is hardly ever stopped there."""
+    if "[vsyscall]" not in Path("/proc/self/maps").read_text():
+        raise Skip("this kernel has no vsyscall page")
+    stops = run_gdb(context, "--args", WORKLOADS / "unwind-calls", "vsyscall", "600", stops=8, max_ms=30,
+                    until="vsyscall", step_into="ffffffffff600400")
+    check(len(stops) >= 5, f"only {len(stops)} stops came to the page")
+    check(all(stop["gdb"][0][0] == stop["wallprof"][0] == 0xffffffffff600400 for stop in stops), "not in the page")
+    counts = check_gdb(stops)
+    check(counts["equal"] == len(stops), f"{counts}")
+    expect_failure(check_gdb, altered(stops))
 
 
 def altered(stops):

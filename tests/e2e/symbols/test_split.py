@@ -2,6 +2,7 @@
 """Programs whose debug information is in files of its own (-gsplit-dwarf)."""
 import os
 import re
+import struct
 
 import pytest
 
@@ -35,7 +36,8 @@ def check_note(said, program, dwo, why):
 
 
 def reported(context):
-    return context.wallprof("report", context.path("p.capture")).stdout
+    """All notes: the page has only the first ones, and a busy machine has further ones."""
+    return context.wallprof("report", "--section", "losses", context.path("p.capture")).stdout
 
 
 def test_dwo_and_dwp(context):
@@ -84,6 +86,27 @@ def test_missing_file_is_named(context):
     expect_failure(check_note, said, program, dwo, "not found")
 
 
+def test_unusable_package_is_named(context):
+    """A .dwp file that is of another build, or damaged, is not called a missing .dwo file."""
+    needs_command("llvm-dwp")
+    program, dwo, _ = make_split(context, "split")
+    package = program.with_name(f"{program.name}.dwp")
+    hidden = dwo.rename(dwo.with_name("hidden"))
+    object_files.run("g++", "-O0", "-g", "-gsplit-dwarf", "-c", object_files.WORKLOADS / "inlines.cc",
+                     "-o", "other.o", cwd=dwo.parent)
+    object_files.run("llvm-dwp", "other.dwo", "-o", package, cwd=dwo.parent)
+    _, said = record(context, program, 50)
+    other = f"1 unit not in {package}, which is of another build, nor in a .dwo file, such as {dwo}"
+    check(other in said and other in reported(context), f"not said: {said}")
+    object_files.run("objcopy", "--remove-section=.debug_cu_index", package)
+    _, said = record(context, program, 50)
+    damaged = f"{package} has no index that can be read, and 1 .dwo file not found, such as {dwo}"
+    check(damaged in said and other not in said, f"not said: {said}")
+    hidden.rename(dwo)
+    _, said = record(context, program, 50)
+    check("are missing" not in said, said)
+
+
 def test_only_what_the_process_may_read(context):
     """Its path is in the program, so root does not open it for a process that could not."""
     needs_root()
@@ -108,3 +131,25 @@ def test_damaged_section(context):
     text = f"some inlined calls and lines of {program} are missing: 1 compressed section damaged or too large"
     check(text in said, f"not said: {said}")
     check(os.path.exists(program), "the program is gone")
+
+
+def test_version_of_dwarf_is_unknown(context):
+    """A unit that libdw cannot read is reported with the library's version, which may be too old for it."""
+    program = object_files.compile_cxx(context.path("program"), "-O2", "-gdwarf-5", "-gz=none")
+    said = record(context, program, 200)[1]
+    expect_failure(check_unreadable, said, program)
+    place = re.search(r"\.debug_info +\w+ +\w+ +(\w+)", object_files.run("readelf", "-SW", program))
+    with open(program, "r+b") as file:
+        file.seek(int(place[1], 16) + 4)  # the version follows the length of the first unit
+        file.write(struct.pack("<H", 9))
+    for _ in range(2):  # from the cache, too
+        profile, said = record(context, program, 200)
+        check_unreadable(said, program)
+        check_unreadable(reported(context), program)
+    names = {name for chain in object_files.chains_of(profile, "program").values() for name, _, _ in chain}
+    check("main" in names, f"without names of the symbol table: {names}")
+
+
+def check_unreadable(said, program):
+    text = rf"some inlined calls and lines of {program} are missing: libdw 0\.\d+ cannot read its DWARF: \w+"
+    check(re.search(text, said), f"not said: {said}")

@@ -84,8 +84,8 @@ def check_python(context, python):
     context.wallprof("-q", "--keep-capture", "-o", output, "--", python, script, log,
                      context.random.randint(3, 6), context.random.randint(400_000, 600_000))
     profile, truth = Profile.load(output), json.loads(log.read_text())
-    check_gil(profile, truth, "GIL wait", "holder")
-    expect_failure(check_gil, profile, truth, "GIL wait", "waiter")
+    check_gil(profile, truth, "Python GIL wait", "holder")
+    expect_failure(check_gil, profile, truth, "Python GIL wait", "waiter")
     expect_failure(check_gil, profile, truth, "Condition variable wait", "holder")
 
 

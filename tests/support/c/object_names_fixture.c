@@ -31,7 +31,7 @@ int open_split_file(void *path, const Companion *companion)
 	_cleanup_free_ char *dwp = xasprintf("%s.dwp", (const char *)path);
 	bool is_dwp = companion->kind == COMPANION_DWP;
 
-	if (!is_dwp && companion->kind != COMPANION_DWO)
+	if ((!is_dwp && companion->kind != COMPANION_DWO) || companion->candidate > 0)
 		return -ENOENT;
 	return open(is_dwp ? dwp : companion->name, O_RDONLY | O_CLOEXEC);
 }

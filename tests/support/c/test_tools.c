@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "test_tools.h"
 #include <dirent.h>
+#include <ftw.h>
 
 bool is_long_run(void)
 {
@@ -32,11 +33,18 @@ char *make_folder(void)
 	return path;
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *place)
+{
+	(void)st;
+	(void)type;
+	(void)place;
+	return remove(path);
+}
+
+/* A shell and rm would take 10 ms of CPU time: some tests make a folder for each input. */
 void remove_folder(char *path)
 {
-	_cleanup_free_ char *command = xasprintf("rm -rf '%s'", path);
-
-	assert_int_equal(system(command), 0);
+	assert_int_equal(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT), 0);
 	free(path);
 }
 

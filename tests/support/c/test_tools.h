@@ -50,6 +50,12 @@ __attribute__((format(printf, 1, 2))) char *try_output(const char *format, ...);
 
 bool has_program(const char *name);
 
+/*
+ * nm for files of this machine. With a target of its own it does not load LLVM, as a plugin that
+ * reads objects of LTO: that takes ten times as long as the rest (bfd-plugins, ld(1)).
+ */
+#define NM "nm --target=elf64-little"
+
 /* Returns how many descriptors are open here, and a few more. Two counts can be compared. */
 size_t count_descriptors(void);
 

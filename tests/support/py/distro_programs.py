@@ -189,6 +189,8 @@ HARD = {
     "context": Hard(hard("context"), 97, ("in_coroutine", "plain"), "a coroutine of makecontext()",
                     begins=("__start_context",)),
     "zero": Hard(hard("zero"), 96, ("hard_zero_body", "plain"), "a coroutine whose caller is 0"),
+    "planted": Hard(hard("planted"), 96, ("hard_begins", "hard_zero_body", "plain"),
+                    "a coroutine whose caller is assembly without call frame information"),
     "anonymous": Hard(hard("anonymous"), 95, (*OWN, "hard_moved"), "anonymous memory over a file's code"),
     "raw-file": Hard(hard("raw-file"), 95, (*OWN, None), "code in a file that is not ELF", may_guess=True),
     "frame-pointers": Hard(hard("plain", "hard-frame-pointers"), 99, (*OWN, "plain"),

@@ -12,6 +12,7 @@ from harness import BUILD, ROOT, check, needs_command, needs_root
 
 ORACLE = BUILD / "tests" / "oracle" / "unwind-oracle"
 FRAME_ADDRESS, FRAME_GUESSED = (1 << 62) - 1, 1 << 62
+VSYSCALL_PAGE = 0xffffffffff600
 COMPLETE, END_ZERO = 0, 4  # enum stack_result
 FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
 
@@ -39,14 +40,19 @@ def function_at(path, offset):
     return ranges[after - 1] if after > 0 and address < ranges[after - 1][1] else None
 
 
+def address_of(frame):
+    """A frame of wallprof's walk without its marks; addresses in the page of vsyscalls have all upper bits, and no marks."""
+    return frame if frame >> 12 == VSYSCALL_PAGE else frame & FRAME_ADDRESS
+
+
 def compare_with_gdb(stop):
     """"equal", or what explains that it is not; None if nothing does."""
     theirs = [pc for pc, _ in stop["gdb"]]
     # A return address of 0, which gdb shows and follows no further, is where ours ends, too.
     if stop["result"] == END_ZERO and theirs[-1] == 0:
         theirs.pop()
-    guess = next((i for i, pc in enumerate(stop["wallprof"]) if pc & FRAME_GUESSED), None)
-    ours = [pc & FRAME_ADDRESS for pc in stop["wallprof"]]
+    guess = next((i for i, pc in enumerate(stop["wallprof"]) if pc != address_of(pc) and pc & FRAME_GUESSED), None)
+    ours = [address_of(pc) for pc in stop["wallprof"]]
     same = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b),
                 min(len(ours), len(theirs)))
     if guess is not None and same >= guess:

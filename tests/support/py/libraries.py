@@ -8,12 +8,12 @@ FLAGS = ("-O2", "-g", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-si
          "-fno-inline")
 
 
-def make_library(folder, name, room, rows=0):
+def make_library(folder, name, room, rows=0, untouched=False):
     """NAME.so, whose functions have frames of so many bytes and more, and so many rows besides."""
     needs_command("gcc")
     path = folder / f"{name}.so"
     run("gcc", *FLAGS, "-shared", "-fPIC", f"-DNAME={name}", f"-DROOM={room}",
-        *([f"-DROWS={rows}"] if rows else []), SOURCES / "stacks" / "unwind-library.c", "-o", path)
+        *([f"-DROWS={rows}"] if rows else []), *(["-DUNTOUCHED"] if untouched else []), SOURCES / "stacks" / "unwind-library.c", "-o", path)
     return path
 
 
@@ -32,6 +32,12 @@ def copies_of(folder, random, libraries, count):
 def make_large(folder, random, count, rows):
     """Libraries with tables of so many rows each."""
     library = make_library(folder, "large", random.randrange(64, 4000, 16), rows)
+    return list(copies_of(folder, random, [library], count))
+
+
+def make_wide(folder, random, count):
+    """Libraries with frames of 90 to 210 KB together, which are hardly used."""
+    library = make_library(folder, "wide", random.randrange(30_000, 70_000, 16), 20_000, untouched=True)
     return list(copies_of(folder, random, [library], count))
 
 

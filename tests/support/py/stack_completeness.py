@@ -7,6 +7,7 @@ the loader begin with, and nothing in it was guessed. Apart, and counted, are st
 run time (no file is behind it), and those taken within execve, when the old program is gone
 and the new one has not begun.
 """
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -81,9 +82,17 @@ def last_run_without_stacks(thread, stacks, events):
     return len(events)
 
 
+# What stands among functions of Python, and cuts nothing: the interpreter's own functions, and what is not read.
+AMONG_SCRIPTS = re.compile(r"\[((lib)?python3[\d.]*(\.so[\d.]*)?|importlib|Python functions not read)\]")
+
+
+def without_interpreter(frames):
+    return [f for f in frames if not AMONG_SCRIPTS.fullmatch(f.name)]
+
+
 def user_frames(stacks, thread, sample, may_guess):
     """may_guess: frames that were guessed count as others do."""
-    return [f for f in stacks.user(thread, sample)
+    return [f for f in without_interpreter(stacks.user(thread, sample))
             if f.name != "[no stack]" and not (may_guess and f.pseudo and f.name.startswith("[guessed"))]
 
 
@@ -101,7 +110,8 @@ def measure(profile, makes_code=False, without_outermost=False, may_guess=False,
         seen = any(not f.pseudo for i, _, _ in events for f in stacks.user(thread, i))
         dead_from = last_run_without_stacks(thread, stacks, events)
         for number, (sample, event, _) in enumerate(events):
-            user = stacks.user(thread, sample) if not may_guess else user_frames(stacks, thread, sample, True)
+            user = (user_frames(stacks, thread, sample, True) if may_guess
+                    else without_interpreter(stacks.user(thread, sample)))
             while without_outermost and user and is_root(user[0]):
                 user = user[1:]
             kernel = [f for f in stacks.of(thread, sample) if f.category == "Kernel"]

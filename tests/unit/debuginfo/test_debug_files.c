@@ -77,7 +77,7 @@ static void make_program(Fixture *fixture, const char *options)
 	    "objcopy --only-keep-debug whole prog.debug && objcopy --strip-all whole prog && "
 	    "objcopy --add-gnu-debuglink=prog.debug prog && cp prog '%s" OBJECT "'",
 	    fixture->build, options, fixture->root);
-	text = output_of("nm '%s/whole' | grep ' secret_name$'", fixture->build);
+	text = output_of(NM " '%s/whole' | grep ' secret_name$'", fixture->build);
 	assert_int_equal(sscanf(text, "%" SCNx64, &fixture->address), 1);
 }
 
@@ -95,8 +95,10 @@ static char *ask(Fixture *fixture)
 	fixture->file = (MappedFile){.path = OBJECT, .build_id_len = identity.build_id_len};
 	memcpy(fixture->file.build_id, identity.build_id, sizeof(identity.build_id));
 	elf_identity_free(&identity);
-	fixture->debug =
-		(DebugFiles){.file = &fixture->file, .open = open_below, .open_user = fixture};
+	fixture->debug = (DebugFiles){.file = &fixture->file,
+				      .open = open_below,
+				      .open_named = open_below,
+				      .open_user = fixture};
 	free(fixture->opened);
 	fixture->opened = NULL;
 	debug_fd = debug_files_by_build_id(&fixture->debug);
@@ -187,6 +189,87 @@ static void test_wrong_debug_file(void **state)
 	expect(fixture, false);
 	run("head -c 1000 '%s/prog.debug' > '%s" OBJECT ".debug'", build, root);
 	expect(fixture, false);
+}
+
+/* A file of another build, at a place where the right one is looked for first. */
+static void test_stale_debug_file(void **state)
+{
+	static const char *const places[] = {"/srv/app/prog.debug", "/srv/app/.debug/prog.debug",
+					     DEBUG_FOLDER "/srv/app/prog.debug"};
+	static const char *const options[] = {"", "-Wl,--build-id=none"};
+	Fixture *fixture = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		make_program(fixture, options[i]);
+		run("cd '%s' && gcc -O2 -g -DLOCAL=static -Wl,--build-id=0x%040d a.c -o other && "
+		    "objcopy --only-keep-debug other other.debug",
+		    fixture->build, 7);
+		for (size_t k = 0; k + 1 < ARRAY_LEN(places); k++) {
+			run("cp '%s/other.debug' '%s%s'", fixture->build, fixture->root, places[k]);
+			expect(fixture, false);
+			run("cp '%s/prog.debug' '%s%s'", fixture->build, fixture->root,
+			    places[k + 1]);
+			expect(fixture, true);
+			assert_string_equal(fixture->opened, places[k + 1]);
+			run("rm '%s%s'", fixture->root, places[k + 1]);
+		}
+		run("rm '%s%s' '%s%s'", fixture->root, places[0], fixture->root, places[1]);
+	}
+}
+
+/* Split debug information of the program; what the symbol table has is not enough. */
+static void make_split(Fixture *fixture)
+{
+	_cleanup_free_ char *text = NULL;
+
+	run("cd '%s' && mkdir -p '%s/'\"$PWD\"/sub sub && gcc -O2 -g -gdwarf-4 -gsplit-dwarf "
+	    "-DLOCAL=static -c a.c -o sub/a.o 2>&1 && gcc sub/a.o -o whole && "
+	    "objcopy --strip-symbol=secret_name whole prog && cp prog '%s" OBJECT "'",
+	    fixture->build, fixture->root, fixture->root);
+	text = output_of("nm '%s/whole' | grep ' secret_name$'", fixture->build);
+	assert_int_equal(sscanf(text, "%" SCNx64, &fixture->address), 1);
+}
+
+static void expect_split(Fixture *fixture, bool found)
+{
+	_cleanup_free_ char *lines_only = xasprintf("fun_%" PRIx64 ":2", fixture->address);
+
+	expect_answer(fixture, found ? "secret_name:2" : lines_only);
+}
+
+/* The same of .dwo and .dwp files. */
+static void test_stale_split_file(void **state)
+{
+	Fixture *fixture = *state;
+	const char *root = fixture->root, *build = fixture->build;
+
+	make_split(fixture);
+	run("cd '%s' && gcc -O1 -g -gdwarf-4 -gsplit-dwarf -DLOCAL=static -c a.c -o other.o 2>&1",
+	    build);
+	expect_split(fixture, false);
+	/* Where the compiler wrote it, there is one of another build. */
+	run("cp '%s/other.dwo' '%s%s/sub/a.dwo'", build, root, build);
+	expect_split(fixture, false);
+	run("mkdir '%s/srv/app/sub' && cp '%s/sub/a.dwo' '%s/srv/app/sub/a.dwo'", root, build,
+	    root);
+	expect_split(fixture, true);
+	/* Then also beside the program. */
+	run("cp '%s/other.dwo' '%s/srv/app/sub/a.dwo'", build, root);
+	expect_split(fixture, false);
+	run("cp '%s/sub/a.dwo' '%s/srv/app/a.dwo'", build, root);
+	expect_split(fixture, true);
+	if (!has_program("dwp"))
+		skip_because("no dwp");
+	run("cd '%s' && dwp other.dwo -o other.dwp && dwp sub/a.dwo -o a.dwp && cp other.dwp "
+	    "'%s" OBJECT ".dwp'",
+	    build, root);
+	expect_split(fixture, true); /* by the .dwo file, for the package does not have it */
+	run("rm '%s/srv/app/a.dwo'", root);
+	expect_split(fixture, false);
+	assert_null(strstr(fixture->opened, ".dwp"));
+	run("cp '%s/a.dwp' '%s" DEBUG_FOLDER OBJECT ".dwp'", build, root);
+	expect_split(fixture, true);
+	assert_string_equal(fixture->opened, DEBUG_FOLDER OBJECT ".dwp");
 }
 
 /* A link that leads elsewhere is not followed. */
@@ -297,6 +380,8 @@ int main(void)
 		WITH_FIXTURE(test_truth),
 		WITH_FIXTURE(test_debuglink),
 		WITH_FIXTURE(test_wrong_debug_file),
+		WITH_FIXTURE(test_stale_debug_file),
+		WITH_FIXTURE(test_stale_split_file),
 		WITH_FIXTURE(test_hostile_link),
 		WITH_FIXTURE(test_by_build_id),
 		WITH_FIXTURE(test_mini_debug),

@@ -61,7 +61,7 @@ static void test_cpp(void **state)
 	(void)state;
 	if (!library)
 		skip_because("no g++");
-	names = output_of("nm -D --defined-only %.*s | sed 's/.* //; s/@.*//'",
+	names = output_of(NM " -D --defined-only %.*s | sed 's/.* //; s/@.*//'",
 			  (int)strcspn(library, "\n"), library);
 	assert_true(compare_names(names) > SAMPLE / 2);
 }
@@ -99,8 +99,8 @@ static void test_rust(void **state)
 			print_message("rustc does not make %s names\n", versions[i]);
 			continue;
 		}
-		names = output_of("nm --defined-only '%s/a' | sed 's/.* //' | grep -E "
-				  "'^_(R|ZN)'",
+		names = output_of(NM " --defined-only '%s/a' | sed 's/.* //' | grep -E "
+				     "'^_(R|ZN)'",
 				  folder);
 		assert_true(compare_names(names) > SAMPLE / 2);
 		compared++;
@@ -148,8 +148,8 @@ static void test_d(void **state)
 {
 	_cleanup_free_ char *names = try_output(
 		"for f in $(ls /usr/lib/*/libgphobos.so.* /usr/lib/*/libphobos2-ldc-shared.so.*"
-		" /usr/lib/*/libdruntime-ldc-shared.so.* 2>/dev/null); do "
-		"nm -D --defined-only $f; done | sed 's/.* //; s/@.*//' | grep ^_D");
+		" /usr/lib/*/libdruntime-ldc-shared.so.* 2>/dev/null); do " NM
+		" -D --defined-only $f; done | sed 's/.* //; s/@.*//' | grep ^_D");
 
 	(void)state;
 	if (!names || !*names)
@@ -160,8 +160,8 @@ static void test_d(void **state)
 static void test_ada(void **state)
 {
 	_cleanup_free_ char *names =
-		try_output("for f in $(ls /usr/lib/*/libgnat-*.so* 2>/dev/null); do "
-			   "nm -D --defined-only $f; done | sed 's/.* //; s/@.*//'");
+		try_output("for f in $(ls /usr/lib/*/libgnat-*.so* 2>/dev/null); do " NM
+			   " -D --defined-only $f; done | sed 's/.* //; s/@.*//'");
 
 	(void)state;
 	if (!names || !*names)

@@ -237,7 +237,7 @@ static void test_starts_are_those_of_nm(void **state)
 		skip_because("no gcc");
 	folder = build("");
 	path = xasprintf("%s/prog", folder);
-	text = output_of("nm -S '%s' | grep -E ' (inner|middle)$'", path);
+	text = output_of(NM " -S '%s' | grep -E ' (inner|middle)$'", path);
 	run("strip '%s'", path);
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 		assert_int_equal(sscanf(line, "%" SCNx64 " %" SCNx64, &addresses[count++], &size),
@@ -333,7 +333,7 @@ static char *build_with_assembly(void)
 
 static uint64_t address_by_nm(const char *folder, const char *name)
 {
-	_cleanup_free_ char *text = output_of("nm '%s/whole' | grep ' %s$'", folder, name);
+	_cleanup_free_ char *text = output_of(NM " '%s/whole' | grep ' %s$'", folder, name);
 
 	return strtoull(text, NULL, 16);
 }

@@ -62,7 +62,7 @@ static Named name_one(const char *path, uint64_t address)
 static Named ask_nm(const Program *program, const char *name)
 {
 	_cleanup_free_ char *text =
-		output_of("nm -f posix '%s/whole' | grep '^%s '", program->folder, name);
+		output_of(NM " -f posix '%s/whole' | grep '^%s '", program->folder, name);
 	Named symbol = {};
 
 	snprintf(symbol.name, sizeof(symbol.name), "%s", name);

@@ -49,7 +49,7 @@ static char *assemble(const Kind *kind, Labels *ret_labels)
 
 	run("gcc -nostdlib %s '%s/pclntab.S' -o '%s/whole' 2>&1", kind->options, OBJECTS, folder);
 	run("strip '%s/whole' -o '%s/stripped'", folder, folder);
-	ret_labels->text = output_of("nm '%s/whole'", folder);
+	ret_labels->text = output_of(NM " '%s/whole'", folder);
 	return folder;
 }
 

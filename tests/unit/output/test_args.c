@@ -60,6 +60,14 @@ static void test_interpreters(void **state)
 		    "python3 -m http.server 8000");
 	check_label("python3", "python3|-c|print(1)|x", "python3 -c print(1) x");
 	check_label("python3", "python3", "python3");
+	/* The kernel has named the process after the script, with at most 15 bytes. */
+	check_label("pytest", "/usr/bin/python3|/usr/bin/pytest|-q", "pytest -q");
+	check_label("ansible-playboo", "/usr/bin/python3|/usr/bin/ansible-playbook|x.yml",
+		    "ansible-playbook x.yml");
+	check_label("abcdefghijklmn\xc3", "/usr/bin/python3|/bin/abcdefghijklmn\xc3\xa9.py|x",
+		    "abcdefghijklmn\xc3\xa9.py x");
+	check_label("py", "/usr/bin/python3|/usr/bin/pytest", "py pytest");
+	check_label("build.sh", "/bin/sh|./build.sh|all", "build.sh all");
 	check_label("sh", "sh|-c|make -C lib && make install", "sh -c make -C lib && make install");
 	check_label("sh", "/bin/sh|-ec|true", "sh -ec true");
 	check_label("bash", "bash|-o|pipefail|--|./run-tests.sh|fast", "bash run-tests.sh fast");

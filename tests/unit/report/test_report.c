@@ -460,7 +460,7 @@ static void test_json(void **state)
 	assert_int_equal(node_int(node_get(total, "received")), 958);
 	assert_int_equal(node_int(node_get(total, "lost")), 43);
 	assert_int_equal(node_int(node_get(total, "lost_in_window")), 42);
-	assert_int_equal(node_get(node, "totals")->count, 17);
+	assert_int_equal(node_get(node, "totals")->count, 20);
 	const Node *loss = node_at(node_get(node, "losses"), 0);
 	assert_string_equal(node_string(node_get(loss, "kind")), "switch");
 	assert_int_equal(node_int(node_get(loss, "cpu")), 3);
@@ -519,9 +519,10 @@ static void test_leaves_are_unique(void **state)
 static void test_labels(void **state)
 {
 	static const char *const kinds[] = {
-		"switch",   "waking", "task",	    "exec",	  "exit",	"stats",
-		"snapshot", "sample", "stack",	    "stack copy", "page fault", "file name",
-		"request",  "socket", "epoll list", "futex",	  "arguments"};
+		"switch",     "waking",	   "task",	    "exec",	    "exit",
+		"stats",      "snapshot",  "sample",	    "stack",	    "stack copy",
+		"page fault", "file name", "request",	    "socket",	    "epoll list",
+		"futex",      "arguments", "script frames", "script stack", "script function"};
 	size_t found = 0;
 
 	(void)state;

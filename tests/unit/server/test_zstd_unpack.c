@@ -24,17 +24,16 @@ static void add_frame(Bytes *packed, const char *text, size_t size)
 	ZSTD_freeCCtx(context);
 }
 
+static char *folder; /* one for all tests: to remove it takes two processes */
+
 static int unpack(const char *data, size_t size, int *ret_fd)
 {
-	char *folder = make_folder();
 	_cleanup_free_ char *path = xasprintf("%s/file", folder);
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), error;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	assert_int_equal(write_all(fd, data, size), 0);
 	close(fd);
-	error = zstd_unpack_open(path, ret_fd);
-	remove_folder(folder);
-	return error;
+	return zstd_unpack_open(path, ret_fd);
 }
 
 static void expect(const Bytes *packed, const char *text, size_t size)
@@ -119,6 +118,20 @@ static void test_others(void **state)
 	assert_int_equal(fd, -1);
 }
 
+static int set_up(void **state)
+{
+	(void)state;
+	folder = make_folder();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	remove_folder(folder);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,5 +140,5 @@ int main(void)
 		cmocka_unit_test(test_others),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

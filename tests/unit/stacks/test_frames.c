@@ -244,6 +244,15 @@ static void test_tracing_is_stripped(void **state)
 	static const char *const nameless[] = {"get_stack_helper", "bpf_get_stack_raw_tp", "",
 					       "__traceiter_sched_switch", "__schedule"};
 	static const char *const clean[] = {"__schedule", "schedule", "futex_wait"};
+	static const char *const interrupted[] = {"try_to_wake_up",
+						  "hrtimer_wakeup",
+						  "hrtimer_interrupt",
+						  "",
+						  "bpf_prog_0123456789abcdef_on_ring_work",
+						  "bpf_trampoline_6442464389",
+						  "io_arm_poll_handler"};
+	static const char *const preempted[] = {"__schedule", "preempt_schedule_irq",
+						"bpf_trampoline_6442464389", "handle_mm_fault"};
 	static const char *const deep[] = {
 		"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "bpf_trace_run2"};
 	Fixture *fixture = *state;
@@ -260,6 +269,14 @@ static void test_tracing_is_stripped(void **state)
 	stack = add_kernel_names(fixture, clean, ARRAY_LEN(clean));
 	assert_string_equal(resolve(fixture, 50, STACK_NONE, stack, false),
 			    "futex_wait;schedule;__schedule");
+	/* A program that was interrupted, or preempted, is not what took the stack. */
+	stack = add_kernel_names(fixture, interrupted, ARRAY_LEN(interrupted));
+	assert_non_null(strstr(resolve(fixture, 50, STACK_NONE, stack, false),
+			       "hrtimer_interrupt;hrtimer_wakeup;try_to_wake_up"));
+	stack = add_kernel_names(fixture, preempted, ARRAY_LEN(preempted));
+	assert_string_equal(
+		resolve(fixture, 50, STACK_NONE, stack, false),
+		"handle_mm_fault;bpf_trampoline_6442464389;preempt_schedule_irq;__schedule");
 	stack = add_kernel_names(fixture, deep, ARRAY_LEN(deep));
 	assert_string_equal(resolve(fixture, 50, STACK_NONE, stack, false),
 			    "bpf_trace_run2;j;i;h;g;f;e;d;c;b;a");

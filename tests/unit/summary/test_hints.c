@@ -126,14 +126,38 @@ static void check_python(void **state, const char *path, const char *wanted)
 
 static void test_python(void **state)
 {
-	check_python(state, "/usr/bin/python3.12",
+	check_python(state, "/usr/bin/python3.15",
 		     "hint: 100 % of the stacks lack the names of Python functions; record python3 "
 		     "-X perf (Python 3.12 or later)");
 }
 
 static void test_old_python(void **state)
 {
-	check_python(state, "/usr/lib/libpython3.9.so.1.0", "which python3 cannot give; use");
+	check_python(state, "/usr/lib/libpython3.7.so.1.0", "which python3 cannot give; use");
+}
+
+/* There is no global lock, so its functions are not read. */
+static void test_free_threaded_python(void **state)
+{
+	check_python(state, "/usr/bin/python3.13t", "record python3 -X perf");
+}
+
+/* Functions are read, but a short program may have ended before. */
+static void test_read_python(void **state)
+{
+	static const char *const paths[] = {"/usr/bin/python3.8", "/usr/lib/libpython3.14.so.1.0"};
+
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		Fixture *fixture = *state;
+		uint32_t stack;
+		char program[] = "/usr/bin/python3";
+
+		map_python(fixture, paths[i], NULL);
+		stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, interpreter, 1);
+		run_with_ticks(fixture, program, stack, 10, stack);
+		assert_string_equal(hints_of(fixture, &usual), "");
+		forget(fixture);
+	}
 }
 
 /* With the perf trampoline, the functions are there. */
@@ -143,7 +167,7 @@ static void test_named_python(void **state)
 	uint32_t stack;
 	char program[] = "/usr/bin/python3.12";
 
-	map_python(fixture, "/usr/bin/python3.12", "py::work:/x.py");
+	map_python(fixture, "/usr/bin/python3.15", "py::work:/x.py");
 	stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, trampoline, 2);
 	run_with_ticks(fixture, program, stack, 10, stack);
 	assert_string_equal(hints_of(fixture, &usual), "");
@@ -301,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_python),	 WITH_FIXTURE(test_old_python),
+		WITH_FIXTURE(test_read_python),	 WITH_FIXTURE(test_free_threaded_python),
 		WITH_FIXTURE(test_named_python), WITH_FIXTURE(test_node),
 		WITH_FIXTURE(test_java),	 WITH_FIXTURE(test_other_jit),
 		WITH_FIXTURE(test_cut),		 WITH_FIXTURE(test_cut_by_others),

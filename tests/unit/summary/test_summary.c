@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "accounts.h"
 #include "print_report.h"
 #include "summary.h"
 #include "test_tools.h"
@@ -146,6 +147,16 @@ static void test_disagreement(void **state)
 	timeline_free(t);
 }
 
+static void test_states(void **state)
+{
+	char *text = accounts_states_text(1 << STATE_RUNNABLE | 1 << STATE_UNKNOWN);
+
+	(void)state;
+	assert_string_equal(text, "only these states: running, blocked");
+	free(text);
+	assert_null(accounts_states_text(0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +165,7 @@ int main(void)
 		cmocka_unit_test(test_length),
 		cmocka_unit_test(test_disagreement),
 		cmocka_unit_test(test_disagreement_by_clock),
+		cmocka_unit_test(test_states),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ static int set_up(void **state)
 	    "id=$(readelf -n prog | sed -n 's/.*Build ID: //p') && mkdir -p buildid/$id && "
 	    "objcopy --only-keep-debug whole buildid/$id/debuginfo",
 	    fixture->folder);
-	text = output_of("nm '%s/whole' | grep secret_name", fixture->folder);
+	text = output_of(NM " '%s/whole' | grep secret_name", fixture->folder);
 	fixture->target.file = 1;
 	assert_int_equal(sscanf(text, "%" SCNx64, &fixture->target.svma), 1);
 	fixture->nameless = xasprintf("fun_%" PRIx64, fixture->target.svma);

@@ -20,7 +20,7 @@
 #define KEPT	   3 /* names that a child sends before it goes wrong */
 #define TAKEN_OVER "its reader sent invalid data (taken over by the file?)"
 #define TOO_LONG   "reading it took too long"
-#define GAVE_UP	   "its reader failed"
+#define GAVE_UP	   "its reader ended with status"
 #define CRASHED	   "its reader crashed"
 
 /* It may not signal even itself; what abort() does then is glibc's or the sanitizer's affair. */

@@ -108,14 +108,15 @@ static int open_below(void *user, const MappedFile *file, const char *path)
 }
 
 /* A TableFindDebug. */
-static int find_debug(void *user, uint32_t id, const char *debuglink)
+static int find_debug(void *user, uint32_t id, const char *debuglink, unsigned candidate)
 {
 	Fixture *fixture = user;
 	DebugFiles files = {.file = &fixture->file, .open = open_below, .open_user = fixture};
 	int fd;
 
 	assert_int_equal(id, 1);
-	fd = debuglink ? debug_files_by_link(&files, debuglink) : debug_files_by_build_id(&files);
+	fd = debuglink ? debug_files_by_link(&files, debuglink, candidate)
+		       : debug_files_by_build_id(&files);
 	debug_files_free(&files);
 	return fd;
 }
@@ -126,7 +127,7 @@ static size_t count_differences(const Fixture *fixture, const UnwindTable *table
 				const UnwindTable *truth, uint64_t base_svma, size_t *ret_bytes)
 {
 	_cleanup_free_ char *text =
-		output_of("nm -S '%s/whole' | grep -E ' (inner|outer|main)$'", fixture->build);
+		output_of(NM " -S '%s/whole' | grep -E ' (inner|outer|main)$'", fixture->build);
 	uint64_t start, size;
 	size_t different = 0, functions = 0;
 	char *rest = text, *line;

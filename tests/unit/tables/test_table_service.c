@@ -25,14 +25,14 @@ static void forget_answers(Fixture *fixture)
 }
 
 /* A TableFindDebug. */
-static int find_debug(void *user, uint32_t id, const char *debuglink)
+static int find_debug(void *user, uint32_t id, const char *debuglink, unsigned candidate)
 {
 	const Object *object = &((const Fixture *)user)->objects[id];
 	const struct behaviour *behaviour = debuglink ? &object->by_link : &object->by_build_id;
 
 	if (debuglink)
 		assert_string_equal(debuglink, object->behaviour.debuglink);
-	return behaviour->rows ? make_object(behaviour) : -ENOENT;
+	return behaviour->rows && candidate == 0 ? make_object(behaviour) : -ENOENT;
 }
 
 static void test_order(void **state)

@@ -28,7 +28,7 @@ static Built build_assembly(const char *folder, const char *text)
 static uint64_t symbol(const char *folder, const char *name)
 {
 	_cleanup_free_ char *text =
-		output_of("nm '%s/prog' | awk '$3 == \"%s\" { print $1 }'", folder, name);
+		output_of(NM " '%s/prog' | awk '$3 == \"%s\" { print $1 }'", folder, name);
 
 	return strtoull(text, NULL, 16);
 }

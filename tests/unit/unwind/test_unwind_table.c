@@ -487,7 +487,7 @@ static void test_no_section_headers(void **state)
 static uint64_t address_of(const char *path, const char *name)
 {
 	_cleanup_free_ char *text =
-		output_of("nm '%s' | awk '$3 == \"%s\" { print $1 }'", path, name);
+		output_of(NM " '%s' | awk '$3 == \"%s\" { print $1 }'", path, name);
 	uint64_t address = 0;
 
 	assert_int_equal(sscanf(text, "%" SCNx64, &address), 1);

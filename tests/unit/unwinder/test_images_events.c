@@ -307,12 +307,98 @@ static void test_cost(void **state)
 	assert_true(many < 8 * few);
 }
 
+/* ---- what was mapped before ------------------------------------------------------------- */
+
+static uint32_t file_then(const Image *image, uint64_t avma, uint64_t ns)
+{
+	const ImageMapping *mapping = image_find_at(image, avma, ns);
+
+	return mapping ? mapping->file : 0;
+}
+
+/* Stacks that were taken earlier are walked by what was mapped then. */
+static void test_past(void **state)
+{
+	Images images = empty_images();
+	struct record *younger;
+	const Image *image;
+
+	(void)state;
+	give_mapping(&images, 10, NS_TGID, 1, 0x1000, 0x5000);
+	give_mapping(&images, 20, NS_TGID, 2, 0x2000, 0x3000);
+	image = only_image(&images);
+	assert_int_equal(file_then(image, 0x2000, 9), 0);
+	assert_int_equal(file_then(image, 0x2000, 19), 1);
+	assert_int_equal(file_then(image, 0x2fff, 20), 2);
+	assert_int_equal(file_then(image, 0x3000, 19), 1);
+	/* It was found out late, and is older than what lies in its middle. */
+	give_mapping(&images, 15, NS_TGID, 3, 0x1800, 0x4000);
+	assert_int_equal(file_then(image, 0x2000, 14), 1);
+	assert_int_equal(file_then(image, 0x2000, 15), 3);
+	assert_int_equal(file_then(image, 0x2000, 20), 2);
+	assert_int_equal(file_then(image, 0x1800, 14), 1);
+	assert_int_equal(file_then(image, 0x1800, 20), 3);
+	assert_int_equal(file_then(image, 0x3fff, 20), 3);
+	assert_int_equal(file_then(image, 0x4000, 20), 1);
+	assert_int_equal(image->mappings.count, 5);
+	/* Late, and all of it is replaced already, by one that is not applied yet. */
+	younger = make_mapping(30, MAPPING_EXEC, NS_TGID, 4, 0x8000, 0x9000, 0);
+	images_on_record(&images, younger, 30);
+	free(younger);
+	give_mapping(&images, 25, NS_TGID, 5, 0x8000, 0x9000);
+	assert_int_equal(file_then(image, 0x8000, 24), 0);
+	assert_int_equal(file_then(image, 0x8000, 29), 5);
+	assert_int_equal(file_then(image, 0x8000, 30), 4);
+	images_free(&images);
+}
+
+/* Of two like mappings, one after another, which count as one, the first had what is found out. */
+static void test_past_alike(void **state)
+{
+	Images images = empty_images();
+	const Image *image;
+
+	(void)state;
+	give_mapping(&images, 10, NS_TGID, 1, 0x1000, 0x2000);
+	give_mapping(&images, 20, NS_TGID, 1, 0x1000, 0x2000);
+	give_mapping(&images, 10, NS_TGID, 2, 0x1000, 0x1800);
+	image = only_image(&images);
+	assert_int_equal(file_then(image, 0x1000, 19), 2);
+	assert_int_equal(file_then(image, 0x1000, 20), 1);
+	assert_int_equal(file_then(image, 0x1800, 10), 1);
+	assert_int_equal(file_then(image, 0x1800, 9), 0);
+	assert_int_equal(image->mappings.count, 1);
+	images_free(&images);
+}
+
+/* Processes that replace code all the time: what is old is dropped first. */
+static void test_past_limit(void **state)
+{
+	Images images = empty_images();
+	const Image *image;
+
+	(void)state;
+	for (uint32_t i = 1; i < 10000; i++)
+		give_mapping(&images, i * NSEC_PER_MSEC, NS_TGID, i, 0x1000, 0x2000);
+	image = only_image(&images);
+	assert_true(image->past.count > 1000 && image->past.count < 6000);
+	assert_int_equal(file_then(image, 0x1000, 9000 * NSEC_PER_MSEC), 9000);
+	assert_int_equal(file_then(image, 0x1000, 10 * NSEC_PER_MSEC), 0);
+	images_free(&images);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mapped_again), cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_found),	     cmocka_unit_test(test_found_over_told),
-		cmocka_unit_test(test_lost_exec),    cmocka_unit_test(test_ready),
+		cmocka_unit_test(test_past),
+		cmocka_unit_test(test_past_alike),
+		cmocka_unit_test(test_past_limit),
+		cmocka_unit_test(test_mapped_again),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_found_over_told),
+		cmocka_unit_test(test_lost_exec),
+		cmocka_unit_test(test_ready),
 		cmocka_unit_test(test_cost),
 	};
 

@@ -17,12 +17,23 @@
 #define WORDS	16
 
 /* Each function's frame is two words, except the outermost one. */
-enum { FILE_FRAMES = 1, FILE_OUTERMOST = 2, FILE_NOT_READY = 3, FILE_BELOW = 4 };
+enum {
+	FILE_FRAMES = 1,
+	FILE_OUTERMOST = 2,
+	FILE_NOT_READY = 3,
+	FILE_BELOW = 4,
+	FILE_MADE = 5,
+	FILE_WIDE = 6
+};
+
+#define WIDE 8192 /* bytes of the frame of functions in FILE_WIDE, without the return address */
 
 struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t file, uint64_t start,
 					     uint64_t last, uint64_t bias)
 {
 	(void)tables;
+	if (file == FILE_MADE)
+		return (struct unwind_mapping){.start = start, .last = last, .row = NO_TABLE_JIT};
 	return (struct unwind_mapping){
 		.start = start,
 		.last = last,
@@ -40,6 +51,8 @@ bool table_memory_find_rule(const TableMemory *memory, const struct unwind_mappi
 	*ret_rule = (struct unwind_rule){.cfa = CFA_REG, .cfa_reg = DWARF_RSP, .cfa_offset = 16};
 	if (mapping->row == FILE_OUTERMOST)
 		ret_rule->cfa = CFA_END;
+	if (mapping->row == FILE_WIDE)
+		ret_rule->cfa_offset = WIDE + 8;
 	if (mapping->row == FILE_BELOW) /* a word that lies below the stack's end */
 		*ret_rule = (struct unwind_rule){
 			.cfa = CFA_DEREF, .cfa_reg = DWARF_RSP, .cfa_offset = -64};
@@ -48,6 +61,7 @@ bool table_memory_find_rule(const TableMemory *memory, const struct unwind_mappi
 
 typedef struct Fixture {
 	UnwindMaps maps;
+	JitCodes *codes;
 	StackCopies *copies;
 	Images images;
 	struct rec_stack *last_stack; /* the last */
@@ -82,8 +96,8 @@ static void begin(Fixture *fixture, bool with_image)
 {
 	struct rec_task *task = (struct rec_task *)make_task(TGID, TGID, NS_TGID);
 
-	*fixture = (Fixture){};
-	fixture->copies = stack_copies_new(&fixture->maps, keep_stack, fixture);
+	*fixture = (Fixture){.codes = jit_processes_new()};
+	fixture->copies = stack_copies_new(&fixture->maps, fixture->codes, keep_stack, fixture);
 	task->start_boottime = BORN;
 	task->exec_id = EXECS;
 	if (with_image)
@@ -95,6 +109,7 @@ static void end(Fixture *fixture)
 {
 	stack_copies_free(fixture->copies);
 	images_free(&fixture->images);
+	jit_processes_free(fixture->codes);
 	free(fixture->last_stack);
 }
 
@@ -233,6 +248,48 @@ static void test_ends(void **state)
 	}
 }
 
+/* Pages that were not in memory are not in the copy. A stack that needs a word of them ends. */
+static void test_absent_pages(void **state)
+{
+	static const struct {
+		uint64_t sp, absent;
+		uint32_t at, size; /* of the return address in the copy, and of the copy */
+		int result;
+	} cases[] = {
+		{SP, 0, WIDE, WIDE + 8, STACK_COMPLETE},
+		{SP, 0, WIDE, WIDE + 7, STACK_COPY_SHORT},
+		{SP, 1 << 1, WIDE - 4096, WIDE, STACK_COMPLETE},
+		{SP, 1 << 1 | 1 << 3, WIDE - 4096, WIDE, STACK_COMPLETE},
+		{SP, 1 << 2, WIDE - 4096, WIDE, STACK_COPY_SHORT},
+		/* Of the first page the copy has 8 bytes. */
+		{SP - 8, 1 << 1, WIDE - 4096, WIDE, STACK_COMPLETE},
+		{SP - 8, 1 << 2, WIDE, WIDE + 8, STACK_COPY_SHORT},
+		{SP, UINT64_MAX, WIDE, WIDE + 8, STACK_COPY_SHORT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct rec_stack_copy *copy = make_copy(1, WORDS);
+		uint64_t caller = CODE + 0x1008;
+		Fixture fixture;
+
+		begin(&fixture, true);
+		map(&fixture, 1, FILE_WIDE, CODE);
+		map(&fixture, 1, FILE_OUTERMOST, CODE + 0x1000);
+		copy->size = cases[i].size;
+		copy->h.len = sizeof(*copy);
+		copy->absent = cases[i].absent;
+		copy->regs[DWARF_RSP] = cases[i].sp;
+		memset(copy->stack, 0, copy->size + 8);
+		memcpy(copy->stack + cases[i].at, &caller, sizeof(caller));
+		stack_copies_add(fixture.copies, copy);
+		walk(&fixture, TAKEN + 1, false);
+		check_told(&fixture, cases[i].result, cases[i].result == STACK_COMPLETE ? 2 : 1);
+		end(&fixture);
+		free(copy);
+	}
+}
+
 static void test_timeout(void **state)
 {
 	(void)state;
@@ -262,6 +319,74 @@ static void test_timeout(void **state)
 		assert_int_equal(fixture.stack_records, 0);
 		end(&fixture);
 	}
+}
+
+/* Code made at run time, which its process may describe, as long as it is not looked at. */
+static void test_made(void **state)
+{
+	const JitNote note = {.start = CODE + 0x1000, .end = CODE + 0x2000, .ns = 1};
+
+	(void)state;
+	for (int described = 0; described < 2; described++) {
+		Fixture fixture;
+		JitProcess *process;
+
+		begin(&fixture, true);
+		map(&fixture, 1, FILE_FRAMES, CODE);
+		map(&fixture, 1, FILE_MADE, CODE + 0x1000);
+		map(&fixture, 1, FILE_OUTERMOST, CODE + 0x2000);
+		jit_processes_note(fixture.codes, NS_TGID, &note);
+		process = fixture.codes->processes.items[0];
+		take(&fixture, 1, WORDS);
+		jit_processes_want_at(fixture.codes, NS_TGID, CODE + 0x1008, TAKEN);
+		walk(&fixture, TAKEN + 1, false);
+		process->seen_ns = TAKEN - 1; /* a look that began before the stack was taken */
+		walk(&fixture, TAKEN + 2, false);
+		assert_int_equal(fixture.stack_records, 0);
+		assert_true(jit_processes_is_waiting(process));
+		process->seen_ns = TAKEN + 1;
+		assert_false(jit_processes_is_waiting(process));
+		if (described)
+			map(&fixture, 1, FILE_FRAMES, CODE + 0x1000);
+		walk(&fixture, TAKEN + 3, false);
+		check_told(&fixture, described ? STACK_COMPLETE : STACK_NO_CFI, described ? 3 : 2);
+		end(&fixture);
+	}
+}
+
+/* Which stacks wait, by where their process has made code and by what is known of it. */
+static void test_pending(void **state)
+{
+	JitCodes *codes = jit_processes_new();
+	const JitNote old = {.start = 0x1000, .end = 0x2000, .ns = 1, .looked = true},
+		      file = {.start = 0x3000, .end = 0x4000, .ns = 2, .file = true};
+	JitProcess *process;
+	uint32_t ns_tgid;
+
+	(void)state;
+	assert_false(jit_processes_is_pending(codes, 1, 0x1000, 0x1fff, UINT64_MAX));
+	assert_true(jit_processes_may_describe(codes, 1));
+	jit_processes_note(codes, 1, &old);
+	jit_processes_on_file(codes, 1, &file);
+	process = codes->processes.items[0];
+	assert_false(jit_processes_has_new(process));
+	assert_true(jit_processes_is_pending(codes, 1, 0x1fff, 0x2fff, UINT64_MAX));
+	assert_false(jit_processes_is_pending(codes, 1, 0x2000, 0x3fff, UINT64_MAX));
+	assert_false(jit_processes_is_pending(codes, 2, 0x1000, 0x1fff, UINT64_MAX));
+	*vec_push(&process->open) = (JitRange){0x8000, 0x9000};
+	assert_false(jit_processes_is_pending(codes, 1, 0x8000, 0x8fff, UINT64_MAX));
+	process->active = true;
+	assert_true(jit_processes_is_pending(codes, 1, 0x8000, 0x8fff, UINT64_MAX));
+	assert_false(jit_processes_is_pending(codes, 1, 0x9000, 0x9fff, UINT64_MAX));
+	process->checked = true; /* none of its files can tell */
+	assert_false(jit_processes_is_pending(codes, 1, 0x8000, 0x8fff, UINT64_MAX));
+	assert_false(jit_processes_may_describe(codes, 1));
+	assert_false(jit_processes_next_news(codes, &ns_tgid));
+	jit_processes_on_file(codes, 1, &file); /* it has mapped another one */
+	assert_true(jit_processes_may_describe(codes, 1));
+	assert_true(jit_processes_next_news(codes, &ns_tgid));
+	assert_int_equal(ns_tgid, 1);
+	jit_processes_free(codes);
 }
 
 static void test_bad_records(void **state)
@@ -335,10 +460,11 @@ static void test_sink_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),	    cmocka_unit_test(test_in_doubt),
-		cmocka_unit_test(test_ends),	    cmocka_unit_test(test_timeout),
-		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_sink_fails),
+		cmocka_unit_test(test_whole),	 cmocka_unit_test(test_in_doubt),
+		cmocka_unit_test(test_ends),	 cmocka_unit_test(test_absent_pages),
+		cmocka_unit_test(test_timeout),	 cmocka_unit_test(test_bad_records),
+		cmocka_unit_test(test_too_many), cmocka_unit_test(test_sink_fails),
+		cmocka_unit_test(test_made),	 cmocka_unit_test(test_pending),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

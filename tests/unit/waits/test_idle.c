@@ -18,7 +18,8 @@ enum ender { PEER, SIGNAL, OTHERS_TASK, INTERRUPT, NO_END, UNKNOWN };
 
 typedef struct Kind {
 	char letter;
-	const char *stack; /* a frame each, the outermost first */
+	/* A frame each, the outermost first; after a '|' those of a script. */
+	const char *stack;
 	enum ender ends;
 	enum reason reason; /* REASON_NONE: it runs, and is seen there */
 	int16_t syscall;
@@ -34,16 +35,36 @@ typedef struct Fixture {
 	size_t stack_count;
 } Fixture;
 
+/* Adds the script frames, the outermost first. Returns StackDef::script. */
+static uint32_t add_script(Timeline *t, const char *text)
+{
+	size_t count = strlen(text);
+
+	*vec_push(&t->scripts) = (ScriptStack){
+		.first = t->script_frames.count,
+		.count = count,
+		.leaf = count,
+		.defined = true,
+	};
+	for (size_t k = count; k-- > 0;)
+		*vec_push(&t->script_frames) = (struct script_frame){.code = text[k], .at = 2};
+	return t->scripts.count;
+}
+
 static uint32_t stack_of(Fixture *fixture, const char *text)
 {
 	Timeline *t = fixture->timeline;
-	size_t frames = strlen(text), i = 0;
+	size_t frames = strcspn(text, "|"), i = 0;
+	uint32_t script = 0;
 
 	while (i < fixture->stack_count && strcmp(fixture->stacks[i].text, text) != 0)
 		i++;
 	if (i < fixture->stack_count)
 		return fixture->stacks[i].stack;
-	assert_true(i < ARRAY_LEN(fixture->stacks) && frames < sizeof(fixture->stacks[0].text));
+	assert_true(i < ARRAY_LEN(fixture->stacks) &&
+		    strlen(text) < sizeof(fixture->stacks[0].text));
+	if (text[frames])
+		script = add_script(t, text + frames + 1);
 	strcpy(fixture->stacks[i].text, text);
 	fixture->stacks[i].stack = t->stacks.count;
 	fixture->stack_count++;
@@ -53,6 +74,7 @@ static uint32_t stack_of(Fixture *fixture, const char *text)
 		.count = frames,
 		.flags = STACK_USER,
 		.defined = true,
+		.script = script,
 	};
 	for (size_t k = frames; k-- > 0;)
 		*vec_push(&t->frames) = 0x1000 + text[k];
@@ -242,6 +264,39 @@ static void test_outermost_loop(void **state)
 		{"wjxkwjxlwkxjwkX", "j.c.j.c.j.c.j.c"},
 		{"wjxkwjxlwkxjW", "j.c.j.c.j.c.i"},
 		{"wjxkwjxlwkxjwkY", "j.c.j.c.j.c.j.i"},
+	};
+	Fixture fixture;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		print_message("%s\n", cases[i].states);
+		begin(&fixture, cases[i].states, kinds);
+		expect(&fixture, cases[i].wanted);
+	}
+}
+
+/* In C all waits of a program that an interpreter runs have one stack. */
+static void test_scripts(void **state)
+{
+	static const Kind kinds[] = {
+		{'w', "MEC|ML", PEER, REASON_QUEUE, __NR_futex},
+		{'x', "MEC|MLJX", PEER, REASON_FUTURE, __NR_futex},
+		{'o', "MEC|ML", PEER, REASON_LOCK, __NR_futex},
+		{'j', "MEF|MLJ", PEER, REASON_NONE, -1},
+		{'k', "ME|MLJK", PEER, REASON_NONE, -1},
+		/* Their functions were not read. */
+		{'n', "MEF", PEER, REASON_NONE, -1},
+		{},
+	};
+	static const struct {
+		const char *states, *wanted;
+	} cases[] = {
+		{"wjwkwjkw", "j.j.j..j"},
+		/* What is waited for in a job counts. */
+		{"wjxkwjxkwkxjw", "j.c.j.c.j.c.j"},
+		/* A lock does, wherever it is. */
+		{"wjokwjokwkojw", "j.c.j.c.j.c.j"},
+		{"wjnnwnnkwjnnw", "j...j...j...j"},
 	};
 	Fixture fixture;
 
@@ -612,21 +667,14 @@ static void test_disks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_ended_it),
-		cmocka_unit_test(test_outermost_loop),
-		cmocka_unit_test(test_cut_stacks),
-		cmocka_unit_test(test_deep_loop),
-		cmocka_unit_test(test_two_in_one_loop),
-		cmocka_unit_test(test_pool),
-		cmocka_unit_test(test_time_outs),
-		cmocka_unit_test(test_on_the_path),
-		cmocka_unit_test(test_disks),
-		cmocka_unit_test(test_in_the_call),
-		cmocka_unit_test(test_clients),
-		cmocka_unit_test(test_replies),
-		cmocka_unit_test(test_own_pool),
-		cmocka_unit_test(test_without_work),
-		cmocka_unit_test(test_without_work_for_peer),
+		cmocka_unit_test(test_who_ended_it), cmocka_unit_test(test_outermost_loop),
+		cmocka_unit_test(test_scripts),	     cmocka_unit_test(test_cut_stacks),
+		cmocka_unit_test(test_deep_loop),    cmocka_unit_test(test_two_in_one_loop),
+		cmocka_unit_test(test_pool),	     cmocka_unit_test(test_time_outs),
+		cmocka_unit_test(test_on_the_path),  cmocka_unit_test(test_disks),
+		cmocka_unit_test(test_in_the_call),  cmocka_unit_test(test_clients),
+		cmocka_unit_test(test_replies),	     cmocka_unit_test(test_own_pool),
+		cmocka_unit_test(test_without_work), cmocka_unit_test(test_without_work_for_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,7 +110,31 @@ function hard_zero
 	jmp hard_zero_body
 	.size hard_zero, . - hard_zero
 
-/* Returns from hard_zero(). */
+/* The same, but the return address is a function that has no call frame information. */
+function hard_planted
+	push %rbx
+	push %rbp
+	push %r12
+	push %r13
+	push %r14
+	push %r15
+	mov %rsp, hard_stack_saved(%rip)
+	mov hard_stack_top(%rip), %rsp
+	lea hard_begins(%rip), %rax
+	push %rax
+	jmp hard_zero_body
+	.size hard_planted, . - hard_planted
+
+/* So short that there is padding behind it. */
+function hard_before_it
+	ret
+	.size hard_before_it, . - hard_before_it
+
+function hard_begins
+	hlt
+	.size hard_begins, . - hard_begins
+
+/* Returns from hard_zero() and hard_planted(). */
 function hard_zero_back
 	mov hard_stack_saved(%rip), %rsp
 	pop %r15

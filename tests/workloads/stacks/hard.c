@@ -10,6 +10,7 @@
  *   aligned     … which aligns the stack, and finds its caller's by a word there
  *   context     a coroutine of makecontext(), which begins at __start_context
  *   zero        a coroutine whose outermost return address is 0
+ *   planted     … is a function in assembly that has no call frame information
  *   anonymous   code of this file, copied to anonymous memory that is mapped over it
  *   raw-file    code with frame pointers in a mapped file that is not an ELF file
  */
@@ -33,6 +34,7 @@ void hard_expression(uint64_t turns);
 void hard_no_cfi(uint64_t turns);
 void hard_aligned_sp(uint64_t turns);
 void hard_zero(uint64_t turns);
+void hard_planted(uint64_t turns);
 __attribute__((noreturn)) void hard_zero_back(void);
 void *hard_stack_top, *hard_stack_saved;
 extern const char hard_raw[PAGE];
@@ -150,6 +152,7 @@ int main(int argc, char **argv)
 		{"aligned", hard_aligned_sp},
 		{"context", context},
 		{"zero", hard_zero},
+		{"planted", hard_planted},
 		{"anonymous", hard_moved},
 	};
 

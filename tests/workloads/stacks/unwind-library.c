@@ -2,7 +2,8 @@
 /*
  * What unwind-dlopen loads, as often as a test likes, with -DNAME=… -DROOM=…: functions of the
  * same size and place in each, with frames of ROOM bytes and more. -DROWS=…: and with an unwind
- * table of so many rows more, two for each two bytes of code that is never run.
+ * table of so many rows more, two for each two bytes of code that is never run. -DUNTOUCHED: no
+ * memory of the frames is used, so pages of large ones are absent.
  */
 #include "../common/frame.h"
 #include <string.h>
@@ -11,6 +12,12 @@
 #define NAMED(a, b) JOIN(a, b)
 #define ENTER	    NAMED(enter_, NAME)
 #define WITHIN	    NAMED(within_, NAME)
+
+#ifdef UNTOUCHED
+#define USE(room) (void)(room)
+#else
+#define USE(room) memset(room, 0, sizeof(room))
+#endif
 
 #ifdef ROWS
 #define TEXT(a)	   #a
@@ -31,7 +38,7 @@ FRAME void WITHIN(void (*callback)(void))
 {
 	char room[ROOM];
 
-	memset(room, 0, sizeof(room));
+	USE(room);
 	__asm__ volatile("" ::"r"(room) : "memory", "rbx", "r12");
 	callback();
 	__asm__ volatile("" ::"r"(room) : "memory");
@@ -41,7 +48,7 @@ void ENTER(void (*callback)(void))
 {
 	char room[ROOM * 2];
 
-	memset(room, 0, sizeof(room));
+	USE(room);
 	__asm__ volatile("" ::"r"(room) : "memory", "r13", "r14", "r15");
 	WITHIN(callback);
 	__asm__ volatile("" ::"r"(room) : "memory");
