@@ -15,6 +15,8 @@ static uint64_t thread_lifetime(const Thread *thread)
 
 static void add_kernel(Accounts *accounts, const Thread *thread)
 {
+	int64_t ahead;
+
 	if (!thread->kernel.known)
 		return;
 	accounts->known++;
@@ -25,10 +27,12 @@ static void add_kernel(Accounts *accounts, const Thread *thread)
 		accounts->delay_known = false;
 	else
 		accounts->kernel_delay += thread->kernel.run_delay;
-	if (!thread->kernel.clock_known)
+	/* A sum that no clock can reach is a damaged capture's: such a thread is left out. */
+	if (!thread->kernel.clock_known ||
+	    __builtin_add_overflow(accounts->clock_ahead, thread->kernel.clock_ahead, &ahead))
 		return;
 	accounts->clocked++;
-	accounts->clock_ahead += thread->kernel.clock_ahead;
+	accounts->clock_ahead = ahead;
 	accounts->clocked_kernel_running += thread->kernel.sum_exec_runtime;
 	accounts->clocked_running += thread->ledger[STATE_RUNNING];
 }
@@ -74,7 +78,8 @@ void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts 
 		DURATION(accounts->kernel_running), DURATION(accounts->running));
 	if (accounts->clocked == accounts->known)
 		fprintf(file, ", scheduler clock %s%s", accounts->clock_ahead < 0 ? "-" : "+",
-			DURATION(llabs(accounts->clock_ahead)));
+			DURATION(accounts->clock_ahead < 0 ? -(uint64_t)accounts->clock_ahead
+							   : (uint64_t)accounts->clock_ahead));
 	fputc(')', file);
 	if (accounts->delay_known)
 		fprintf(file, ", run_delay %s (runnable %s)", DURATION(accounts->kernel_delay),
@@ -112,9 +117,12 @@ uint64_t accounts_steal_ns(const Timeline *timeline, double *ret_share)
 /* Returns the kernel's account of the running time as CLOCK_MONOTONIC would have counted it. */
 static uint64_t by_our_clock(const Accounts *accounts)
 {
-	int64_t ns = (int64_t)accounts->clocked_kernel_running - accounts->clock_ahead;
+	uint64_t running = accounts->clocked_kernel_running;
 
-	return MAX(ns, 0);
+	/* Unsigned, since a damaged capture may hold any number. */
+	if (accounts->clock_ahead > 0)
+		return running - MIN(running, (uint64_t)accounts->clock_ahead);
+	return running - (uint64_t)accounts->clock_ahead;
 }
 
 char *accounts_disagreement(const Timeline *timeline, const Accounts *accounts)

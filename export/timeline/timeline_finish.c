@@ -128,6 +128,10 @@ static uint64_t inside(uint64_t final, uint64_t base, uint64_t outside)
 static void set_account(const TimelineBuilder *builder, BuildThread *target)
 {
 	const KernelAccount *base = &target->base, *final = &target->final;
+	int64_t clock_ahead;
+	/* A difference that no clock can reach is a damaged capture's. */
+	bool is_clock =
+		!__builtin_sub_overflow(final->clock_ahead, base->clock_ahead, &clock_ahead);
 
 	/* They cover the whole recording. */
 	if (builder->timeline->cut)
@@ -154,8 +158,9 @@ static void set_account(const TimelineBuilder *builder, BuildThread *target)
 		.maj_flt = difference(final->maj_flt, base->maj_flt),
 		.read_bytes = difference(final->read_bytes, base->read_bytes),
 		.write_bytes = difference(final->write_bytes, base->write_bytes),
-		.clock_known = final->clock_known && (base->clock_known || !target->base_known),
-		.clock_ahead = final->clock_ahead - base->clock_ahead,
+		.clock_known = is_clock && final->clock_known &&
+			       (base->clock_known || !target->base_known),
+		.clock_ahead = is_clock ? clock_ahead : 0,
 	};
 }
 

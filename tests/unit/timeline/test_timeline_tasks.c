@@ -427,11 +427,12 @@ static void test_kernel_accounts(void **state)
 	Scenario s;
 
 	scenario_begin_early(&s, 8, true);
-	for (uint32_t tid = 10; tid < 13; tid++) {
+	for (uint32_t tid = 10; tid < 14; tid++) {
 		described(at(&s, -1), tid, 10, "a");
 		snapshot(at(&s, -1), tid, 0, S, -1);
 	}
 	stats_ahead(at(&s, -1), 10, 5000, 70);
+	stats_ahead(at(&s, -1), 13, 5000, INT64_MIN + 5);
 	stats(at(&s, -1), 11, 7000);
 	scenario_window_start(&s);
 	birth(at(&s, 1), 20, 10);
@@ -444,6 +445,7 @@ static void test_kernel_accounts(void **state)
 	stats(at(&s, 6), 21, 900);
 	stats_ahead(at(&s, 8), 10, 5400, 50);
 	stats(at(&s, 8), 12, 100);
+	stats_ahead(at(&s, 8), 13, 5400, INT64_MAX);
 	scenario_finish(&s);
 	assert_true(scenario_thread(&s, 10, 0)->kernel.known);
 	assert_int_equal(scenario_thread(&s, 10, 0)->kernel.sum_exec_runtime, 400);
@@ -459,6 +461,9 @@ static void test_kernel_accounts(void **state)
 	assert_int_equal(scenario_thread(&s, 20, 0)->kernel.clock_ahead, -30);
 	assert_true(scenario_thread(&s, 21, 0)->kernel.known);
 	assert_false(scenario_thread(&s, 21, 0)->kernel.clock_known);
+	/* No clock advances by so much: a damaged capture's. */
+	assert_true(scenario_thread(&s, 13, 0)->kernel.known);
+	assert_false(scenario_thread(&s, 13, 0)->kernel.clock_known);
 	scenario_free(&s);
 }
 
