@@ -345,6 +345,23 @@ static size_t count_until_fiber(Frames *frames, const Walked *walked, enum stack
 		       : 0;
 }
 
+/*
+ * Returns how many frames there are before an outermost one that is no code: the walk took a word
+ * for a return address, and found nothing mapped there, or data. 0: it does not end so. Code that a
+ * program has just made has a name.
+ */
+static size_t count_until_data(Frames *frames, const Walked *walked, enum stack_result reason)
+{
+	size_t last = walked->stack->count - 1;
+	Frame frame;
+
+	if ((reason != STACK_BAD_PC && reason != STACK_NO_MAPPING) || walked->stack->count < 2 ||
+	    walked->pcs[last] & FRAME_EXACT)
+		return 0;
+	frame = walked_frame(frames, walked, last);
+	return frame.lib == LIBRARY_NONE && !frame.named ? last : 0;
+}
+
 static int compare_addresses(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -469,8 +486,15 @@ static StackEnd chain_user(Frames *frames, const Timeline *timeline, const Stack
 	size_t first = frames->private->chains.count;
 	size_t count = walked.by_tables ? chain_by_tables(frames, &walked, &end)
 					: chain_by_frame_pointers(frames, &walked, &end);
+	size_t until_data =
+		count == stack->count ? count_until_data(frames, &walked, end.reason) : 0;
 
+	if (until_data)
+		count = until_data;
 	push_walked(frames, &walked, count, &end);
+	/* What the walk was led to is in no file, even if the frame before is. */
+	if (until_data)
+		end.lib = LIBRARY_NONE;
 	find_code(frames, &walked, count, &end);
 	if (!frames->unfolded)
 		frames->private->chains.count =

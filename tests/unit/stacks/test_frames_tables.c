@@ -236,6 +236,37 @@ static void test_guessed_frames(void **state)
 	assert_false(end_of(fixture, 50, stack).guessed);
 }
 
+/* A word that leads to no code is no frame; code that a program has made has a name. */
+static void test_ends_in_data(void **state)
+{
+	static const enum stack_result results[] = {STACK_BAD_PC, STACK_NO_MAPPING};
+	const uint64_t data[] = {whole[0], whole[1], 0x7ffe12345678};
+	const uint64_t interrupted[] = {whole[0], whole[1], FRAME_EXACT | 0x7ffe12345678};
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	for (size_t i = 0; i < ARRAY_LEN(results); i++) {
+		char text[128];
+
+		snprintf(text, sizeof(text), "[truncated: %s];callee;leaf",
+			 stack_end_words((enum stack_end)results[i]));
+		stack = add_walked(fixture, 0, results[i], data, 3);
+		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), text);
+		assert_int_equal(end_of(fixture, 50, stack).lib, LIBRARY_NONE);
+		assert_int_equal(end_of(fixture, 50, stack).code, CODE_NOWHERE);
+		/* A jump into nothing, which a signal reports, did happen. */
+		snprintf(text, sizeof(text), "[truncated: %s];0x7ffe12345678;callee;leaf",
+			 stack_end_words((enum stack_end)results[i]));
+		stack = add_walked(fixture, 0, results[i], interrupted, 3);
+		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), text);
+	}
+	/* Another end says nothing of the address. */
+	stack = add_walked(fixture, 0, STACK_FAULT, data, 3);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: unreadable stack];0x7ffe12345677;callee;leaf");
+}
+
 static void test_every_result(void **state)
 {
 	static const char *const expected[STACK_RESULTS] = {
@@ -405,6 +436,7 @@ int main(void)
 		WITH_FIXTURE(test_frame_pointers_have_no_marks),
 		WITH_FIXTURE(test_kernel_frames_have_no_marks),
 		WITH_FIXTURE(test_guessed_frames),
+		WITH_FIXTURE(test_ends_in_data),
 		WITH_FIXTURE(test_every_result),
 		WITH_FIXTURE(test_deep_recursion),
 		WITH_FIXTURE(test_stale),
