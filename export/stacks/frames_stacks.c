@@ -498,7 +498,7 @@ static StackEnd chain_user(Frames *frames, const Timeline *timeline, const Stack
 	find_code(frames, &walked, count, &end);
 	if (!frames->unfolded)
 		frames->private->chains.count =
-			first + recursion_fold(frames, frames->private->chains.items + first,
+			first + recursion_fold(frames, vec_at(&frames->private->chains, first),
 					       frames->private->chains.count - first);
 	return end;
 }

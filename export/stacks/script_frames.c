@@ -128,7 +128,7 @@ void script_merge_begin(Frames *frames, const Timeline *timeline, const StackDef
 			uint32_t gap, ScriptMerge *ret_merge)
 {
 	const ScriptStack *script = &timeline->scripts.items[stack->script - 1];
-	const struct script_frame *list = timeline->script_frames.items + script->first;
+	const struct script_frame *list = vec_at(&timeline->script_frames, script->first);
 	size_t leaf_runs = 0;
 
 	*ret_merge = (ScriptMerge){.lib = LIBRARY_NONE};
@@ -223,7 +223,7 @@ static void push_run(Frames *frames, ScriptMerge *merge, const ScriptRun *run)
 /* Pushes what the innermost frame of C that runs script code runs, and has not been pushed. */
 static void push_rest(Frames *frames, ScriptMerge *merge, const ScriptRun *run)
 {
-	const ScriptRun *end = merge->runs.items + merge->runs.count;
+	const ScriptRun *end = vec_at(&merge->runs, merge->runs.count);
 
 	for (run++; run < end; run++)
 		push_run(frames, merge, run);

@@ -69,8 +69,8 @@ static size_t inner_frames(const Timeline *timeline, const StackDef *stack)
 
 static size_t shared_scripts(const Timeline *timeline, const ScriptStack *x, const ScriptStack *y)
 {
-	const struct script_frame *a = timeline->script_frames.items + x->first + x->count;
-	const struct script_frame *b = timeline->script_frames.items + y->first + y->count;
+	const struct script_frame *a = vec_at(&timeline->script_frames, x->first + x->count);
+	const struct script_frame *b = vec_at(&timeline->script_frames, y->first + y->count);
 	size_t most = MIN(MIN(x->count, y->count), SHARED_MAX), n = 0;
 
 	while (n < most && a[-1 - (ptrdiff_t)n].code == b[-1 - (ptrdiff_t)n].code &&

@@ -205,6 +205,11 @@ static inline size_t vec_more(size_t capacity, size_t item_size)
 		}                                                                                  \
 		&(v)->items[(v)->count++];                                                         \
 	})
+/*
+ * Returns where the item with that index is, which may be the one behind the last. For an array
+ * that has had no items it is NULL, to which C allows nothing to be added, not even 0.
+ */
+#define vec_at(v, index) ((v)->items ? &(v)->items[index] : NULL)
 /* Makes room for `wanted` items in total. */
 #define vec_reserve(v, wanted)                                                                     \
 	({                                                                                         \
