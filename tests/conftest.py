@@ -99,7 +99,20 @@ def is_wanted(item, names, without):
 
 
 @pytest.hookimpl(trylast=True)
+def name_apart(items):
+    """Of tests with one name, a suite having several with that parameter, each gets its own name as well."""
+    named = defaultdict(list)
+    for item in items:
+        named[item.full_name].append(item)
+    for same in named.values():
+        for item in same if len(same) > 1 else ():
+            test = item.originalname.removeprefix("test_")
+            item.full_name = item.full_name.replace(f"{item.callspec.id}", f"{test}_{item.callspec.id}")
+            item.extra_keyword_matches.add(item.full_name)
+
+
 def pytest_collection_modifyitems(config, items):
+    name_apart(items)
     if config.option.guest:
         left = defaultdict(list)
         for item in items:
