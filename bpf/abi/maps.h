@@ -472,8 +472,9 @@ struct rec_stack_copy {
 	u64 tables_ns;
 	u64 regs[DWARF_REGS + 1]; /* by DWARF register number; the last is the program counter */
 	u64 absent;		  /* a bit for each page from rsp on that was not in memory */
-	u32 size;		  /* bytes of `stack`: from rsp on, without absent pages */
-	u32 busy;		  /* for BPF: this CPU's copy is being made or sent */
+	u64 fs_base; /* that of a thread that slept when the recording began; 0 of others */
+	u32 size;    /* bytes of `stack`: from rsp on, without absent pages */
+	u32 busy;    /* for BPF: this CPU's copy is being made or sent */
 	u8 stack[COPY_SIZE];
 };
 

@@ -66,5 +66,7 @@ struct python_thread {
 };
 
 #define SCRIPT_PROCESSES_MAX 16384
+/* Pieces of code that were described lately, each in the slot of its address. */
+#define PYTHON_SENT_SLOTS (1 << 14)
 
 #endif

@@ -67,6 +67,13 @@ enum script_result {
 };
 
 /*
+ * REC_SCRIPT_STACK::h.flags and REC_SCRIPT_CODE::h.flags: the recorder read it of a thread that
+ * slept when the recording began, up to h.ns. The stack's id is the rec_stack::id of the thread's
+ * user stack.
+ */
+#define SCRIPT_SLEEPER 1
+
+/*
  * REC_SCRIPT_STACK: a definition, as REC_STACK. The first SCRIPT_LEAF_FRAMES frames are the
  * innermost ones. The others are a ring if frames are left out: script_gap_root().
  */

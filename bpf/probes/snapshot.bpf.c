@@ -136,11 +136,13 @@ static __always_inline void copy_stack_of(struct task_struct *task, struct stack
 	load_registers(&slot->walk, (struct pt_regs *)bpf_task_pt_regs(task));
 	copy->start_boottime = BPF_CORE_READ(task, group_leader, start_boottime);
 	copy->tables_ns = ns;
+	copy->fs_base = task->thread.fsbase;
 	copy_sleeping_stack(task, copy, slot->walk.sp);
 	if (copy->size && !task->on_cpu && seq_of(task) == seq && !send_leaf(slot, task, ns)) {
 		thread_slot(task->pid)->stack_sent = sent_mark(task);
 		send_copy(slot, copy, task, ns);
 	}
+	copy->fs_base = 0;
 	copy_release(copy);
 }
 

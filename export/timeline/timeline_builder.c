@@ -341,12 +341,21 @@ static void add_total(TimelineBuilder *builder, const struct rec_total *record)
 	builder->timeline->totals[record->counted_kind].lost = record->lost;
 }
 
+/* Records of kinds that BPF sends may also be the recorder's own, which has read /proc or memory.
+ */
+static bool is_of_recorder(const struct record *record)
+{
+	return (record->kind == REC_ARGS && record->flags) ||
+	       ((record->kind == REC_SCRIPT_STACK || record->kind == REC_SCRIPT_CODE) &&
+		record->flags & SCRIPT_SLEEPER);
+}
+
 static void add_event(TimelineBuilder *builder, const struct record *record)
 {
 	/* The recorder sends the stack that it found in a stack copy as a record of its own. */
 	if (record->kind == REC_STACK && record->flags & STACK_FROM_COPY)
 		builder->timeline->totals[REC_STACK_COPY].received++;
-	else if (record->kind != REC_ARGS || !record->flags) /* the others are the recorder's own */
+	else if (!is_of_recorder(record))
 		builder->timeline->totals[record->kind].received++;
 	if (record->kind != REC_STACK && record->kind != REC_SCRIPT_STACK &&
 	    record->kind != REC_SCRIPT_CODE) {

@@ -190,6 +190,13 @@ typedef struct ScriptThread {
 	uint32_t target;  /* TimelineBuilder::targets */
 } ScriptThread;
 
+/* The script frames of a thread that slept when the recording began (SCRIPT_SLEEPER). */
+typedef struct ScriptSleeper {
+	uint64_t ns;	   /* the thread slept until then, or the frames may be wrong */
+	uint64_t stack_id; /* of its user stack */
+	uint32_t script;   /* Timeline::scripts */
+} ScriptSleeper;
+
 struct TimelineBuilder {
 	Timeline *timeline;
 	VEC(BuildThread *) targets;
@@ -203,6 +210,7 @@ struct TimelineBuilder {
 	Map script_owner;      /* (process, address of a thread's description) -> last target */
 	VEC(LastScript) last_scripts;
 	VEC(ScriptThread) script_threads;
+	VEC(ScriptSleeper) script_sleepers;
 	bool start_known, end_known;
 	uint64_t first_ns, last_ns; /* of all events */
 	uint64_t recorded_end_ns;   /* of the window that was recorded; NS_NEVER: not known */

@@ -19,6 +19,20 @@ static uint32_t script_reference(TimelineBuilder *builder, uint64_t id)
 	return index;
 }
 
+/* The id is that of a user stack, which no other record of script frames refers to. */
+static uint32_t sleeper_reference(TimelineBuilder *builder, const struct rec_script_stack *record)
+{
+	uint32_t index = builder->timeline->scripts.count;
+
+	*vec_push(&builder->timeline->scripts) = (ScriptStack){};
+	*vec_push(&builder->script_sleepers) = (ScriptSleeper){
+		.ns = record->h.ns,
+		.stack_id = record->id,
+		.script = index,
+	};
+	return index;
+}
+
 static uint64_t request_key(uint32_t tid, uint64_t ns)
 {
 	return hash_mix(tid, ns);
@@ -53,7 +67,9 @@ void scripts_add(TimelineBuilder *builder, const struct rec_script *record)
 void scripts_add_stack(TimelineBuilder *builder, const struct rec_script_stack *record)
 {
 	Timeline *timeline = builder->timeline;
-	uint32_t index = script_reference(builder, record->id), root;
+	uint32_t index = record->h.flags & SCRIPT_SLEEPER ? sleeper_reference(builder, record)
+							  : script_reference(builder, record->id),
+		 root;
 	ScriptStack *stack = &timeline->scripts.items[index];
 
 	if (stack->defined)
@@ -246,6 +262,65 @@ static void find_holders(TimelineBuilder *builder)
 	vec_free(&builder->script_threads);
 }
 
+/* Returns until when a thread was in an interval; NS_NEVER: until the end. */
+static uint64_t left_ns(const BuildThread *target, size_t interval)
+{
+	const Thread *thread = &target->thread;
+
+	if (interval + 1 < thread->intervals.count)
+		return thread->intervals.items[interval + 1].start_ns;
+	return target->ended ? target->end_ns : NS_NEVER;
+}
+
+/* Notes in sleeper_of, by stack, which sleepers have run before all of their frames were read. */
+static void drop_awake(TimelineBuilder *builder, uint32_t *sleeper_of)
+{
+	for (size_t t = 0; t < builder->targets.count; t++) {
+		const BuildThread *target = builder->targets.items[t];
+
+		for (size_t i = 0; i < target->thread.intervals.count; i++) {
+			uint32_t stack = target->thread.intervals.items[i].user_stack;
+
+			if (stack != STACK_NONE && sleeper_of[stack] != INDEX_NONE &&
+			    left_ns(target, i) <
+				    builder->script_sleepers.items[sleeper_of[stack]].ns)
+				sleeper_of[stack] = INDEX_NONE;
+		}
+	}
+}
+
+/* Gives the user stacks of threads that slept the script frames that the recorder has read. */
+static void give_sleepers(TimelineBuilder *builder)
+{
+	Timeline *timeline = builder->timeline;
+	size_t count = timeline->stacks.count;
+	_cleanup_free_ uint32_t *sleeper_of = NULL;
+
+	if (builder->script_sleepers.count == 0)
+		return;
+	sleeper_of = xmalloc((count + 1) * sizeof(*sleeper_of));
+	for (size_t i = 0; i < count; i++)
+		sleeper_of[i] = INDEX_NONE;
+	for (size_t i = 0; i < builder->script_sleepers.count; i++) {
+		uint32_t stack =
+			map_get(&builder->stack_of_id, builder->script_sleepers.items[i].stack_id);
+
+		if (stack != MAP_NONE)
+			sleeper_of[stack] = i;
+	}
+	drop_awake(builder, sleeper_of);
+	for (size_t i = 0; i < count; i++) {
+		StackDef plain = timeline->stacks.items[i];
+
+		if (sleeper_of[i] == INDEX_NONE || plain.script)
+			continue;
+		timeline->stacks.items[i].script =
+			builder->script_sleepers.items[sleeper_of[i]].script + 1;
+		timeline->stacks.items[i].plain = timeline->stacks.count;
+		*vec_push(&timeline->stacks) = plain;
+	}
+}
+
 void scripts_finish(TimelineBuilder *builder)
 {
 	Timeline *timeline = builder->timeline;
@@ -261,6 +336,8 @@ void scripts_finish(TimelineBuilder *builder)
 		stack->script = script;
 		stack->plain = plain;
 	}
+	give_sleepers(builder);
+	vec_free(&builder->script_sleepers);
 	map_free(&builder->script_of_id);
 	map_free(&builder->script_of_tid);
 	map_free(&builder->scripted);

@@ -202,7 +202,7 @@ void interpreters_use_map(Interpreters *interpreters, int map_fd)
 		publish(interpreters, &interpreters->processes.items[i]);
 }
 
-static Interpreted *find_process(Interpreters *interpreters, uint32_t tgid)
+static Interpreted *find_process(const Interpreters *interpreters, uint32_t tgid)
 {
 	for (size_t i = 0; i < interpreters->processes.count; i++)
 		if (interpreters->processes.items[i].tgid == tgid)
@@ -243,6 +243,20 @@ void interpreters_add(Interpreters *interpreters, const InterpretedImage *image,
 	publish(interpreters, known);
 }
 
+static bool is_of_image(const Interpreted *interpreted, const InterpretedImage *image)
+{
+	return interpreted->process.start_boottime == image->start_boottime &&
+	       interpreted->process.exec_id == image->exec_id;
+}
+
+const struct script_process *interpreters_process(const Interpreters *interpreters,
+						  const InterpretedImage *image)
+{
+	const Interpreted *known = find_process(interpreters, image->tgid);
+
+	return known && is_of_image(known, image) ? &known->process : NULL;
+}
+
 uint32_t interpreters_file(const Interpreters *interpreters, uint32_t tgid)
 {
 	uint32_t file = map_get(&interpreters->files_of, tgid);
@@ -261,8 +275,7 @@ void interpreters_remove(Interpreters *interpreters, const InterpretedImage *ima
 {
 	Interpreted *known = find_process(interpreters, image->tgid);
 
-	if (!known || known->process.start_boottime != image->start_boottime ||
-	    known->process.exec_id != image->exec_id)
+	if (!known || !is_of_image(known, image))
 		return;
 	if (interpreters->map_fd >= 0)
 		bpf_map_delete_elem(interpreters->map_fd, &image->tgid);

@@ -34,6 +34,9 @@ typedef struct InterpretedImage {
 /* The image maps a file with this bias (AVMA - SVMA). Files without an interpreter are ignored. */
 void interpreters_add(Interpreters *interpreters, const InterpretedImage *image, uint32_t file,
 		      uint64_t bias);
+/* Returns what is known of the interpreter that the image runs; NULL: none is known. */
+const struct script_process *interpreters_process(const Interpreters *interpreters,
+						  const InterpretedImage *image);
 /* Returns the file (FILE id) of the interpreter that the process runs, or ran; 0 = not known. */
 uint32_t interpreters_file(const Interpreters *interpreters, uint32_t tgid);
 /* Returns its number in the recorder's PID namespace; 0 = not known. */

@@ -323,15 +323,27 @@ int recording_drain_last(Recording *recording)
 
 /* ---- functions of programs that an interpreter runs ---------------------------------- */
 
+/* Writes what was read of a sleeping thread. */
+static int write_sleeper(void *user, const struct record *record)
+{
+	if (record->kind == REC_SCRIPT_CODE)
+		recording_on_script_code(user, (const struct rec_script_code *)record);
+	return recording_write(user, record);
+}
+
 int recording_open_scripts(Recording *recording)
 {
-	recording->scripts.interpreters = interpreters_new(recording->files);
-	unwinder_follow(recording->unwinder, recording->scripts.interpreters);
+	RecordedScripts *scripts = &recording->scripts;
+
+	scripts->interpreters = interpreters_new(recording->files);
+	scripts->sleepers = sleepers_new(scripts->interpreters, write_sleeper, recording);
+	unwinder_follow(recording->unwinder, scripts->interpreters, scripts->sleepers);
 	return 0;
 }
 
 void recording_close_scripts(Recording *recording)
 {
+	sleepers_free(recording->scripts.sleepers);
 	interpreters_free(recording->scripts.interpreters);
 	strings_free(&recording->scripts.paths);
 	vec_free(&recording->scripts.uses);

@@ -66,10 +66,11 @@ typedef struct ScriptUse {
 /* Programs that an interpreter runs. */
 typedef struct RecordedScripts {
 	Interpreters *interpreters; /* NULL: stacks do not use unwind tables */
-	bool tried;		    /* the BPF programs are loaded, or cannot be */
-	int error;		    /* why they cannot be loaded, a negative errno; 0 = no error */
-	Strings paths;		    /* of source files */
-	VEC(ScriptUse) uses;	    /* by number of the path */
+	Sleepers *sleepers;
+	bool tried;	     /* the BPF programs are loaded, or cannot be */
+	int error;	     /* why they cannot be loaded, a negative errno; 0 = no error */
+	Strings paths;	     /* of source files */
+	VEC(ScriptUse) uses; /* by number of the path */
 } RecordedScripts;
 
 typedef struct Recording {

@@ -6,6 +6,8 @@
 
 /* Ended images are kept for late records, and for copies of stacks that wait for a table. */
 #define ENDED_KEPT_NS NSEC_PER_SEC
+/* So long script frames of sleeping threads are read in a round. */
+#define SLEEPERS_NS (4 * NSEC_PER_MSEC)
 
 struct Unwinder {
 	UnwindMaps maps;
@@ -13,6 +15,7 @@ struct Unwinder {
 	JitCodes *codes; /* not owned */
 	StackCopies *copies;
 	Interpreters *interpreters; /* or NULL */
+	Sleepers *sleepers;	    /* or NULL */
 	Images images;
 	VEC(struct unwind_mapping) run; /* the mappings that are being published */
 	VEC(uint32_t) unknown; /* ns_tgid of processes whose side-band records are incomplete */
@@ -71,6 +74,8 @@ void unwinder_on_record(Unwinder *unwinder, const struct record *record)
 {
 	if (record->kind == REC_STACK_COPY) {
 		stack_copies_add(unwinder->copies, (const struct rec_stack_copy *)record);
+		if (unwinder->sleepers)
+			sleepers_add(unwinder->sleepers, (const struct rec_stack_copy *)record);
 		return;
 	}
 	images_on_record(&unwinder->images, record, now_ns());
@@ -78,9 +83,10 @@ void unwinder_on_record(Unwinder *unwinder, const struct record *record)
 		unwinder_expect(unwinder, ((const struct rec_mapping *)record)->file);
 }
 
-void unwinder_follow(Unwinder *unwinder, Interpreters *interpreters)
+void unwinder_follow(Unwinder *unwinder, Interpreters *interpreters, Sleepers *sleepers)
 {
 	unwinder->interpreters = interpreters;
+	unwinder->sleepers = sleepers;
 }
 
 void unwinder_expect(Unwinder *unwinder, uint32_t file)
@@ -331,6 +337,8 @@ int unwinder_round(Unwinder *unwinder, uint64_t watermark_ns)
 	images_correct(&unwinder->images, watermark_ns, note_lost_exec, unwinder);
 	news = table_registry_any_changed(unwinder->tables) || looked;
 	publish_changed(unwinder, watermark_ns);
+	if (unwinder->sleepers && !unwinder->error)
+		unwinder->error = sleepers_read(unwinder->sleepers, now_ns() + SLEEPERS_NS);
 	if (!unwinder->prepared || unwinder->error)
 		return unwinder->error;
 	news |= unwinder->published != published;

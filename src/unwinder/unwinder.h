@@ -7,7 +7,7 @@
 #define WALLPROF_UNWINDER_H
 
 #include "histogram.h"
-#include "interpreters.h"
+#include "sleepers.h"
 #include "stack_copies.h"
 
 typedef struct Unwinder Unwinder;
@@ -31,8 +31,11 @@ void unwinder_free(Unwinder *unwinder);
 /* Uses the records of BPF and of the side-band, and their losses; ignores others. */
 void unwinder_on_record(Unwinder *unwinder, const struct record *record);
 
-/* From now on interpreters is informed of what processes map; it must outlive this. */
-void unwinder_follow(Unwinder *unwinder, Interpreters *interpreters);
+/*
+ * From now on interpreters is informed of what processes map, and sleepers of threads that sleep;
+ * both must outlive this.
+ */
+void unwinder_follow(Unwinder *unwinder, Interpreters *interpreters, Sleepers *sleepers);
 
 /* Requests the table of a file that is about to be mapped. */
 void unwinder_expect(Unwinder *unwinder, uint32_t file);

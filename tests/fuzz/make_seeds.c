@@ -17,21 +17,25 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
-#define MS(n)	    (20 * NSEC_PER_SEC + (n) * (uint64_t)NSEC_PER_MSEC)
-#define MAIN	    100
-#define WORKER	    101
-#define NON_TARGET  7
-#define SLEEP	    1
-#define DISK	    2
-#define USER_ID	    0x1111
-#define KERN_ID	    0x2222
-#define TEXT	    0x7f0000001000
-#define KERNEL	    0xffffffff81000000
-#define FUTEX	    202
-#define READ	    0
-#define DISK_NUMBER (8u << 20)
-#define FILE_NUMBER 12
-#define ALL_ONES    UINT64_MAX
+#define MS(n)		(20 * NSEC_PER_SEC + (n) * (uint64_t)NSEC_PER_MSEC)
+#define MAIN		100
+#define WORKER		101
+#define SLEEPER		102
+#define NON_TARGET	7
+#define SLEEP		1
+#define DISK		2
+#define USER_ID		0x1111
+#define KERN_ID		0x2222
+#define SLEEPER_ID	0x3333
+#define SCRIPT_STACK_ID 0x4444
+#define SCRIPT_CODE_ID	0x5555
+#define TEXT		0x7f0000001000
+#define KERNEL		0xffffffff81000000
+#define FUTEX		202
+#define READ		0
+#define DISK_NUMBER	(8u << 20)
+#define FILE_NUMBER	12
+#define ALL_ONES	UINT64_MAX
 
 static const char *folder;
 
@@ -138,6 +142,7 @@ static void put_snapshot(CaptureWriter *writer, uint64_t ns, int flags, uint32_t
 	snapshot->ns_after = ns + 10;
 	snapshot->syscall = READ;
 	snapshot->fd_kind = FD_PIPE;
+	snapshot->ustack = tid == SLEEPER ? SLEEPER_ID : 0;
 	put(writer, snapshot);
 }
 
@@ -256,6 +261,57 @@ static void put_losses(CaptureWriter *writer)
 	put_text(writer, REC_NOTE, offsetof(struct rec_note, text), "a file was not read");
 }
 
+static struct rec_script_stack *make_script_stack(uint64_t ns, int flags, uint64_t id)
+{
+	static const struct script_frame frames[] = {{SCRIPT_CODE_ID, 4, 0},
+						     {SCRIPT_CODE_ID, 0, SCRIPT_FRAME_ENTRY}};
+	struct rec_script_stack *stack =
+		make_record(REC_SCRIPT_STACK, flags, ns, sizeof(*stack), frames, sizeof(frames));
+
+	stack->id = id;
+	stack->tgid = MAIN;
+	stack->count = ARRAY_LEN(frames);
+	stack->language = SCRIPT_PYTHON;
+	return stack;
+}
+
+/* Functions of an interpreter at the first switch-out, and those of a thread that sleeps. */
+static void put_scripts(CaptureWriter *writer, bool has_sleeper)
+{
+	static const uint8_t lines[] = {0x80, 0x00, 0x80, 0x10};
+	static const uint64_t sleeping[] = {TEXT + 0x10, TEXT + 0x51};
+	struct rec_script_code *code = make_record(REC_SCRIPT_CODE, has_sleeper, MS(10) - 1,
+						   sizeof(*code), lines, sizeof(lines));
+	struct rec_script *script =
+		make_record(REC_SCRIPT, 0, MS(10) - 1, sizeof(*script), NULL, 0);
+
+	code->id = SCRIPT_CODE_ID;
+	code->tgid = MAIN;
+	code->first_line = 7;
+	code->version = 0x030b;
+	code->language = SCRIPT_PYTHON;
+	code->name_kind = code->path_kind = 1;
+	code->name_bytes = code->path_bytes = 4;
+	memcpy(code->name, "work", 4);
+	memcpy(code->path, "a.py", 4);
+	code->table_bytes = sizeof(lines);
+	put(writer, code);
+	script->tid = MAIN;
+	script->language = SCRIPT_PYTHON;
+	script->flags = SCRIPT_LOCK_HELD;
+	script->stack = SCRIPT_STACK_ID;
+	script->thread = script->holder = TEXT;
+	script->lock = TEXT + 64;
+	put(writer, script);
+	put(writer, make_script_stack(MS(10) - 1, 0, SCRIPT_STACK_ID));
+	if (!has_sleeper)
+		return;
+	put_task(writer, MS(0), 0, SLEEPER, "sleeper");
+	put_snapshot(writer, MS(0), 0, SLEEPER);
+	put(writer, make_stack(SLEEPER_ID, STACK_USER, MAIN, sleeping, ARRAY_LEN(sleeping)));
+	put(writer, make_script_stack(MS(3), SCRIPT_SLEEPER, SLEEPER_ID));
+}
+
 static void put_meta(CaptureWriter *writer)
 {
 	static const char *const settings[] = {
@@ -305,6 +361,7 @@ static void write_capture(const char *name, bool attached, bool rounds, bool by_
 		put_snapshot(writer, MS(0), SNAPSHOT_QUEUED, MAIN);
 	put_stats(writer, MS(0), MAIN, 0);
 	put_space(writer);
+	put_scripts(writer, attached);
 	put_process_events(writer);
 	fuzz_require(capture_flush(writer) == 0);
 	put_losses(writer);

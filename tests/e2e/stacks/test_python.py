@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from chains import events_of
-from harness import MS, ROOT, Profile, Skip, capture_of, check, expect_failure, needs_command, needs_root, read_report
+from harness import (MS, ROOT, Profile, Skip, capture_of, check, expect_failure, needs_command, needs_root, read_report,
+                     wait_until)
 
 pytestmark = pytest.mark.untimed
 WORKLOAD = ROOT / "tests/workloads/scripts/chains.py"
@@ -390,3 +391,34 @@ def test_attached(context):
     expect_failure(check_chain, chains, ("<module>", "handler"))
     expect_failure(check_chain, chains | {("serve", "handler")}, ("<module>", "serve", "handler"))
     check(read_report(context, capture_of(output))["totals"]["script frames"]["lost"] == 0, "records are lost")
+
+
+def check_sleepers(profile, planted):
+    """Each thread waits in its functions; below them are those of the library in which it sleeps."""
+    scripts, found = Scripts(profile), stacks_of_waits_of(profile)
+    for tid, _, frames in planted:
+        chain = as_chain(frames)
+        chains = {scripts.of(stack) for _, stack in found.get(tid, [])}
+        check(chains and all(c[:len(chain)] == chain for c in chains), f"thread {tid} is not in {chain}: {chains}")
+        check(all("threading" in f[1] or "queue" in f[1] for c in chains for f in c[len(chain):]),
+              f"more functions than {chain}: {chains}")
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_sleepers(context, version):
+    """Threads that sleep when the recording begins, and go on, have their functions."""
+    needs_root()
+    python, truth, output = interpreter(version), context.path("truth.json"), context.path("p.json.gz")
+    if not python or not python.exists():
+        raise Skip("that Python is not installed")
+    process = context.start([python, WORKLOAD.with_name("sleepers.py"), context.random.randint(1, 1 << 30), truth])
+    wait_until(truth.exists, "the threads sleep")
+    context.wallprof("-q", "--all-frames", "-d", "1", "-p", process.pid, "-o", output)
+    process.kill()
+    planted, profile = json.loads(truth.read_text()), Profile.load(output)
+    check_sleepers(profile, planted)
+    expect_failure(check_sleepers, profile, altered_waits({"waits": planted}))
+    expect_failure(check_sleepers, profile, planted[:1] + [planted[1][:2] + [planted[1][2][:-2]]])
+    totals = read_report(context, capture_of(output))["totals"]
+    check(all(totals[kind]["received"] == totals[kind]["sent"] for kind in ("script frames", "script stack", "script function")),
+          f"what the recorder read counts as sent: {totals}")

@@ -260,6 +260,61 @@ static void test_frames_of_events(void **state)
 	scenario_free(&s);
 }
 
+/* ---- threads that sleep when the recording begins ------------------------------------------ */
+
+/* The recorder has read the frames of the thread with that user stack, up to ms. */
+static void frames_of_sleeper(const Scenario *s, uint64_t stack_id, int ms)
+{
+	struct rec_script_stack stack = {
+		.h = {.len = sizeof(stack),
+		      .kind = REC_SCRIPT_STACK,
+		      .flags = SCRIPT_SLEEPER,
+		      .ns = scenario_ns(ms)},
+		.id = stack_id,
+	};
+
+	timeline_builder_add(s->builder, &stack.h);
+}
+
+/* Frames belong to a thread that has slept until they were read, and to no other. */
+static void test_sleepers(void **state)
+{
+	enum { ALWAYS = 30, LATER, AWAKE, GONE, UNREAD, END };
+	Scenario s;
+
+	(void)state;
+	scenario_begin_early(&s, 8, true);
+	for (uint32_t tid = ALWAYS; tid < END; tid++) {
+		described(at(&s, -1), tid, ALWAYS, "a");
+		s.snapshot_ustack = 1000 + tid;
+		snapshot(at(&s, -1), tid, 0, S, -1);
+	}
+	frames_of_sleeper(&s, 1000 + AWAKE, 3); /* the first script stack */
+	frames_of_sleeper(&s, 1000 + ALWAYS, 3);
+	frames_of_sleeper(&s, 1000 + LATER, 3);
+	frames_of_sleeper(&s, 1000 + GONE, 3);
+	scenario_window_start(&s);
+	in(at(&s, 2), AWAKE, 0);
+	in(at(&s, 2), GONE, 1);
+	exiting(at(&s, 2), GONE, ALWAYS, 0, 0);
+	dead(at(&s, 2), GONE);
+	in(at(&s, 5), LATER, 0);
+	scenario_finish(&s);
+	for (uint32_t tid = ALWAYS; tid < END; tid++) {
+		const Thread *thread = scenario_thread(&s, tid, 0);
+		uint32_t stack = thread->intervals.items[0].user_stack;
+		int script = tid == ALWAYS ? 1 : tid == LATER ? 2 : -1;
+
+		assert_int_equal(s.timeline->stacks.items[stack].id, 1000 + tid);
+		expect_frames(&s, stack, script);
+		if (script >= 0)
+			expect_frames(&s, s.timeline->stacks.items[stack].plain, -1);
+	}
+	/* They are the recorder's own, not the BPF programs'. */
+	assert_int_equal(s.timeline->totals[REC_SCRIPT_STACK].received, 0);
+	scenario_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_other_process),
 		cmocka_unit_test(test_holder_that_ended),
 		cmocka_unit_test(test_frames_of_events),
+		cmocka_unit_test(test_sleepers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,4 +236,5 @@ def main():
         json.dump({"realtime_offset_ns": time.time_ns() - time.monotonic_ns(), "waits": waits, "spins": spins}, file)
 
 
-main()
+if __name__ == "__main__":
+    main()

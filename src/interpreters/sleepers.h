@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sleepers.h - the script frames of threads that sleep when a recording begins. No event of theirs
+ * brings them to the programs of bpf/scripts, so the recorder reads them from their process's
+ * memory, by the same code (python_reader.h), while they sleep. The export leaves out what was read
+ * of a thread that ran meanwhile.
+ */
+#ifndef WALLPROF_SLEEPERS_H
+#define WALLPROF_SLEEPERS_H
+
+#include "interpreters.h"
+#include "maps.h"
+
+typedef struct Sleepers Sleepers;
+
+/* interpreters must outlive it. It sends REC_SCRIPT_CODE and REC_SCRIPT_STACK to the sink. */
+Sleepers *sleepers_new(const Interpreters *interpreters, RecordSink sink, void *user);
+void sleepers_free(Sleepers *sleepers);
+
+/* Notes the thread of the copy, if it sleeps. */
+void sleepers_add(Sleepers *sleepers, const struct rec_stack_copy *copy);
+
+/*
+ * Reads the frames of those whose process is known to run an interpreter. It ends with the first
+ * thread after the deadline; the others wait for the next call, up to SLEEPERS_KEPT_NS. Returns 0
+ * or the sink's error.
+ */
+int sleepers_read(Sleepers *sleepers, uint64_t deadline_ns);
+
+/* What a process maps is known by then. */
+#define SLEEPERS_KEPT_NS (5 * NSEC_PER_SEC)
+
+#endif
