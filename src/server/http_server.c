@@ -140,6 +140,27 @@ static Answer viewer_answer(const HttpServer *server, const char *path, const ch
 	return plain(MHD_HTTP_NOT_FOUND, "there is nothing here\n");
 }
 
+/*
+ * The viewer installs a service worker, which the browser keeps for this port: it would answer with
+ * the viewer whatever is served here later, an HTML page or another program's site. A browser that
+ * asks for a worker therefore gets this one. It removes itself, and loads the pages again that an
+ * earlier worker has answered.
+ */
+static const char worker[] =
+	"self.addEventListener('install', () => self.skipWaiting());\n"
+	"self.addEventListener('activate', (event) => event.waitUntil(\n"
+	"  self.registration.unregister().then(() => self.clients.matchAll())\n"
+	"    .then((pages) => Promise.all(pages.map((page) => page.navigate(page.url))))));\n";
+
+static Answer worker_answer(void)
+{
+	Answer answer = plain(MHD_HTTP_OK, worker);
+
+	header(&answer, "Content-Type", "text/javascript; charset=utf-8");
+	header(&answer, "Cache-Control", "no-store");
+	return answer;
+}
+
 /* ---- requests ------------------------------------------------------------------------------ */
 
 /* Accepts "127.0.0.1:3000" and "localhost:3000"; port 80 may be omitted. */
@@ -233,6 +254,8 @@ static Answer answer_request(HttpServer *server, struct MHD_Connection *connecti
 		return answer_secret(server, connection, below, method, request);
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return not_allowed("GET, HEAD");
+	if (request_header(connection, "Service-Worker"))
+		return worker_answer();
 	return viewer_answer(server, path + strspn(path, "/"),
 			     request_header(connection, MHD_HTTP_HEADER_ACCEPT));
 }

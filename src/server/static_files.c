@@ -77,11 +77,16 @@ static const char *type_of_name(const char *path)
 		{".map", JSON},
 		{".svg", "image/svg+xml"},
 		{".png", "image/png"},
+		{".jpg", "image/jpeg"},
+		{".gif", "image/gif"},
+		{".webm", "video/webm"},
 		{".ico", "image/x-icon"},
 		{".woff2", "font/woff2"},
 		{".wasm", "application/wasm"},
 		{".webmanifest", "application/manifest+json"},
 		{".txt", "text/plain; charset=utf-8"},
+		{".md", "text/plain; charset=utf-8"},
+		{".ftl", "text/plain; charset=utf-8"},
 	};
 	const char *dot = strrchr(path, '.');
 

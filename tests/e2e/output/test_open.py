@@ -376,22 +376,37 @@ def test_url_is_lost(context):
     check("No space left" in process.stderr.read(), "the reason is not reported")
 
 
+def check_workers(opened):
+    """The viewer's service worker is not given away, because it would stay in the browser for whatever has this port."""
+    for url in ("/sw.js", "/assets/a.js", "/no/such/worker"):
+        answer = opened.ask(url, Service_Worker="script", Accept="*/*")
+        check_answer(answer, 200, allowed=False)
+        check(answer.getheader("content-type").startswith("text/javascript") and b"unregister()" in answer.data
+              and answer.getheader("cache-control") == "no-store", f"{url}: {answer.data!r} {answer.headers}")
+    check(b"unregister" not in opened.ask("/assets/a.js").data, "no worker is asked for")
+    check_answer(opened.ask("/sw.js", Service_Worker="script", Host="example.org"), 403, allowed=False)
+    check_answer(opened.ask("/sw.js", "POST", b"", Service_Worker="script"), 405, allowed=False)
+
+
 def test_own_viewer(context):
     """A folder with a viewer's files is served beside the profile, and nothing outside of it."""
     folder, path = context.path("viewer"), profile_of(context)
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_text("<!doctype html>viewer\n")
     (folder / "assets" / "a.js").write_text("1;\n")
+    (folder / "assets" / "a.jpg").write_bytes(b"\xff\xd8\xff")
+    (folder / "assets" / "a.ftl").write_text("a = A\n")
     context.path("outside").write_text("not for you\n")
     (folder / "link").symlink_to(context.path("outside"))
     (folder / "up").symlink_to("..")
     opened = Opened(context, path, "--viewer", folder, viewer=r"http://127\.0\.0\.1:\d+")
     page = opened_page(opened)
     for url, text, kind in (("/", "viewer", "text/html"), (page, "viewer", "text/html"),
-                            ("/assets/a.js", "1;", "text/javascript"), ("/no/such/page", "viewer", "text/html")):
+                            ("/assets/a.js", "1;", "text/javascript"), ("/assets/a.jpg", "", "image/jpeg"),
+                            ("/assets/a.ftl", "a = A", "text/plain"), ("/no/such/page", "viewer", "text/html")):
         answer = opened.ask(url, Accept="text/html,*/*;q=0.8")
         check_answer(answer, 200, allowed=False)
-        check(text in answer.data.decode() and answer.getheader("content-type").startswith(kind),
+        check(text in answer.data.decode(errors="replace") and answer.getheader("content-type").startswith(kind),
               f"{url}: {answer.data!r} {answer.headers}")
     for url in ("/link", "/up/outside", "/../outside", "/assets/../../outside", "/%2e%2e/outside",
                 "/up/" + path.name):
@@ -399,6 +414,7 @@ def test_own_viewer(context):
     for url in ("/assets/none.js", "/no/such/page"):  # as a script asks
         check_answer(opened.ask(url, Accept="*/*"), 404, allowed=False)
     check_answer(opened.ask(), 200)
+    check_workers(opened)
     (folder / "index.html").unlink()
     done = context.wallprof("open", "--no-browser", "--viewer", folder, path, status=1)
     check(str(folder) in done.stderr, done.stderr)
