@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`wallprof open` serves the profile to the viewer and to no other program."""
+import functools
 import http.client
+import http.server
 import json
 import os
 import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +19,7 @@ import pytest
 
 from harness import (GIVE_UP_S, WALLPROF, Profile, Viewer, check, expect_failure, needs_command,
                      needs_root, wait_until)
+from html_page import Browser
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("it is about no kernel")]
 
@@ -421,6 +425,46 @@ def test_own_viewer(context):
     context.wallprof("open", "--no-browser", "--viewer", context.path("no-folder"), path, status=1)
     own = Opened(context, path, "--viewer", "http://viewer.example/", viewer=r"http://viewer\.example")
     check_answer(own.ask(), 200)
+
+
+WORKER = """self.addEventListener('fetch', (event) => event.respondWith(new Response('the worker')));"""
+# Registers it, and returns what is left of it.
+REGISTER = """(async () => {
+    await navigator.serviceWorker.register('/sw.js');
+    let left = [];
+    for (let i = 0; i < 60; i++) {
+        left = await navigator.serviceWorker.getRegistrations();
+        if (!left.length)
+            break;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    return left.map((registration) => registration.scope);
+})()"""
+
+
+class Plain(http.server.SimpleHTTPRequestHandler):
+    """Another server of the same files."""
+
+    def log_message(self, *_):
+        pass
+
+
+def check_no_worker(seen):
+    check(seen["results"] == [[]] and not seen["errors"], f"a worker stays: {seen}")
+
+
+def test_no_worker_stays(context):
+    """In a browser: the viewer's worker would answer for whatever has this port later."""
+    browser, folder = Browser(), context.path("viewer")
+    folder.mkdir()
+    (folder / "index.html").write_text("<!doctype html><link rel=icon href=data:,>viewer\n")
+    (folder / "sw.js").write_text(WORKER)
+    opened = Opened(context, profile_of(context), "--viewer", folder, viewer=r"http://127\.0\.0\.1:\d+")
+    check_no_worker(browser.open(f"http://127.0.0.1:{opened.port}/", {"evaluate": REGISTER}))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Plain, directory=folder)) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        expect_failure(check_no_worker, browser.open(f"http://127.0.0.1:{other.server_port}/", {"evaluate": REGISTER}))
+        other.shutdown()
 
 
 def first_line(context, *arguments, **settings):

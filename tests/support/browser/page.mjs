@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // page.mjs - what a page does in a browser:
 //
-//     page.mjs PLAYWRIGHT CHROMIUM FILE <STEPS
+//     page.mjs PLAYWRIGHT CHROMIUM FILE|URL <STEPS
 //
-// PLAYWRIGHT is the folder of playwright-core. STEPS is JSON: {"context": settings of Playwright for the page, "script":
+// Nothing is loaded but the file, or what the URL's server has. PLAYWRIGHT is the folder of playwright-core. STEPS is JSON: {"context": settings of Playwright for the page, "script":
 // JavaScript that runs before the page's own, "steps": [{"wait": selector}, {"evaluate": expression}, {"click":
 // selector}, {"press": key}, {"type": text}, {"drag": [selector, x, y, x, y]}, {"screenshot": file}, {"pdf": file}]}.
 // It prints {"requests", "refused", "errors", "dialogs", "results", "cpu_s": CPU time of the page's main thread}.
@@ -15,7 +15,8 @@ import { pathToFileURL } from 'node:url';
 const [playwright, chromium, file] = process.argv.slice(2);
 const wanted = JSON.parse(readFileSync(0, 'utf8'));
 const { chromium: launcher } = createRequire(import.meta.url)(resolve(playwright));
-const address = pathToFileURL(resolve(file)).href;
+const isServed = file.startsWith('http://');
+const address = isServed ? file : pathToFileURL(resolve(file)).href;
 const DEADLINE_MS = 60000;
 const seen = { requests: [], refused: [], errors: [], dialogs: [], results: [] };
 
@@ -53,7 +54,7 @@ try {
   });
   await context.route('**/*', (route) => {
     const url = route.request().url();
-    if (url === address)
+    if (url === address || (isServed && new URL(url).origin === new URL(address).origin))
       return route.continue();
     seen.requests.push(url);
     return route.abort();
