@@ -11,6 +11,8 @@
 #define SMALL_PART  0.02
 /* A thread is idle if it is for so much of its lifetime. */
 #define NEARLY_ALL 0.99
+/* Less of the window, for all threads together, is no work: a timer that is set again. */
+#define NOTHING_DONE 0.01
 
 /* ---- the parts ----------------------------------------------------------------------------- */
 
@@ -147,6 +149,14 @@ static void add_wait(Portion *part, const Timeline *timeline, const Thread *trac
 		add_object(part, timeline, object_of(timeline, track, i), ns);
 }
 
+static bool is_wanted(const Maker *maker, const Interval *interval)
+{
+	if (maker->idle)
+		return interval->state == STATE_BLOCKED &&
+		       category_is_idle(reason_info[wait_reason(interval)].category);
+	return waited_for_counts(maker->timeline, interval);
+}
+
 /* Adds the intervals of a thread, or of the critical path, that count. */
 static void add_track(Maker *maker, const Thread *track)
 {
@@ -164,7 +174,7 @@ static void add_track(Maker *maker, const Thread *track)
 
 		while (tick < track->ticks.count && track->ticks.items[tick].ns < end_ns)
 			tick++;
-		if (!waited_for_counts(timeline, interval))
+		if (!is_wanted(maker, interval))
 			continue;
 		part = part_of(maker, thread, reason);
 		part->ns += ns;
@@ -309,6 +319,46 @@ static void count_idle_threads(Answer *answer, const Timeline *timeline)
 	map_free(&on_path);
 }
 
+static void add_threads(Maker *maker)
+{
+	for (size_t t = 0; t < maker->timeline->threads.count; t++)
+		add_track(maker, &maker->timeline->threads.items[t]);
+}
+
+static void free_portions(Maker *maker)
+{
+	for (size_t i = 0; i < maker->parts.count; i++)
+		answer_free_portion(&maker->parts.items[i]);
+	vec_free(&maker->parts);
+	map_free(&maker->index);
+}
+
+static uint64_t sum_of_parts(const Maker *maker)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < maker->parts.count; i++)
+		ns += maker->parts.items[i].ns;
+	return ns;
+}
+
+/*
+ * Where nothing was done, the waits in which the threads were say what it is that does not go on.
+ */
+static void add_idle(Maker *maker, Answer *answer)
+{
+	const Timeline *timeline = maker->timeline;
+	uint64_t busy_ns = sum_of_parts(maker);
+
+	if (timeline->whole_system || answer->idle_ns == 0 ||
+	    busy_ns >= NOTHING_DONE * (timeline->end_ns - timeline->start_ns))
+		return;
+	free_portions(maker);
+	answer->is_idle = maker->idle = true;
+	answer->busy_ns = busy_ns;
+	add_threads(maker);
+}
+
 Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 {
 	Maker maker = {.timeline = timeline, .frames = frames, .functions.frames = frames};
@@ -317,8 +367,10 @@ Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 	count_idle_threads(&answer, timeline);
 	if (answer.is_path)
 		add_track(&maker, &timeline->path.track);
-	for (size_t t = 0; !answer.is_path && t < timeline->threads.count; t++)
-		add_track(&maker, &timeline->threads.items[t]);
+	else
+		add_threads(&maker);
+	if (!answer.is_path)
+		add_idle(&maker, &answer);
 	if (!answer.is_path && timeline->whole_system)
 		answer_join_cpu_waits(&maker);
 	if (maker.parts.count > 1)
@@ -339,10 +391,7 @@ Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 	find_waited_for(&answer, timeline,
 			maker.parts.count > 0 ? strings_get(&maker.labels, maker.parts.items[0].who)
 					      : "");
-	for (size_t i = 0; i < maker.parts.count; i++)
-		answer_free_portion(&maker.parts.items[i]);
-	vec_free(&maker.parts);
-	map_free(&maker.index);
+	free_portions(&maker);
 	map_free(&maker.label_of);
 	strings_free(&maker.labels);
 	functions_free(&maker.functions);

@@ -3,9 +3,10 @@
  * answer.h - where the time went, in a few lines: the first thing that a summary and a report say.
  *
  * The time is that of the critical path or, without a path, of all threads without their idle waits
- * (idle.h); of the whole system without all waits but those for disks, pages and locks. It is
- * divided into parts: what the threads of one label (Process::label) did or waited for. Parts are
- * made from the intervals, so they add up to the time exactly.
+ * (idle.h); of the whole system without all waits but those for disks, pages and locks. If the
+ * threads did nothing but wait idly, as those of a program that hangs, these waits are the answer.
+ * The time is divided into parts: what the threads of one label (Process::label) did or waited for.
+ * Parts are made from the intervals, so they add up to the time exactly.
  */
 #ifndef WALLPROF_ANSWER_H
 #define WALLPROF_ANSWER_H
@@ -24,8 +25,10 @@ typedef struct AnswerPart {
 } AnswerPart;
 
 typedef struct Answer {
-	bool is_path;	 /* the time is that of the critical path */
-	uint64_t all_ns; /* without idle time */
+	bool is_path;	  /* the time is that of the critical path */
+	bool is_idle;	  /* the parts are idle waits, because there is nothing else */
+	uint64_t all_ns;  /* of the parts */
+	uint64_t busy_ns; /* is_idle: what there is else */
 	uint64_t idle_ns;
 	size_t idle_threads;   /* not on the path, and idle for nearly all of their time */
 	VEC(AnswerPart) parts; /* the largest first, at most as many as were asked for */

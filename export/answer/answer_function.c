@@ -93,6 +93,12 @@ static bool is_c_library(const Maker *maker, const FunctionTime *time)
 	return library && runtime_is_c_library(library);
 }
 
+/* Whether the function came with the language: the C library's, or one of Python's own modules. */
+static bool is_of_language(const Maker *maker, const FunctionTime *time)
+{
+	return is_c_library(maker, time) || maker->functions.list.items[time->function].library;
+}
+
 /*
  * Whether it is one of the functions that start a program or a thread: all that runs is in it, so
  * it says nothing. All but _start() are the C library's.
@@ -119,11 +125,11 @@ static bool is_nameless(const Maker *maker, const FunctionTime *time)
 }
 
 /*
- * Returns the innermost function that has most of the time, of the C library or of others, and that
- * lies outside of another one (NULL: of none). NULL: there is no such function.
+ * Returns the innermost function that has most of the time, of the language's or of others, and
+ * that lies outside of another one (NULL: of none). NULL: there is no such function.
  */
 static const FunctionTime *innermost(const Maker *maker, const FunctionTimes *times,
-				     bool of_c_library, const FunctionTime *below)
+				     bool of_language, const FunctionTime *below)
 {
 	const FunctionTime *found = NULL;
 
@@ -131,7 +137,7 @@ static const FunctionTime *innermost(const Maker *maker, const FunctionTimes *ti
 		const FunctionTime *time = &times->list.items[i];
 
 		if (time->ns < ANSWER_MOST * times->all_ns ||
-		    is_c_library(maker, time) != of_c_library || is_start(maker, time) ||
+		    is_of_language(maker, time) != of_language || is_start(maker, time) ||
 		    (below && depth_of(time) >= depth_of(below)))
 			continue;
 		if (!found || depth_of(time) > depth_of(found))
@@ -145,7 +151,7 @@ static const FunctionTime *innermost_named(const Maker *maker, const FunctionTim
 					   const FunctionTime *below)
 {
 	do
-		below = innermost(maker, times, /* of_c_library= */ false, below);
+		below = innermost(maker, times, /* of_language= */ false, below);
 	while (below && is_nameless(maker, below));
 	return below;
 }
@@ -223,13 +229,13 @@ static char *join_names(char *text, char *name)
 char *answer_function(Maker *maker, const Portion *part)
 {
 	FunctionTimes times = function_times(maker, part);
-	const FunctionTime *own = innermost(maker, &times, /* of_c_library= */ false, NULL);
-	const FunctionTime *call = innermost(maker, &times, /* of_c_library= */ true, NULL);
+	const FunctionTime *own = innermost(maker, &times, /* of_language= */ false, NULL);
+	const FunctionTime *call = innermost(maker, &times, /* of_language= */ true, NULL);
 	const FunctionTime *caller = NULL;
 	bool waited = part->reason != REASON_NONE;
 	char *text = xstrdup("");
 
-	/* Outside of the program's functions the C library has only what starts it. */
+	/* Outside of the program's functions the language has only what starts it. */
 	if (call && own && depth_of(call) < depth_of(own))
 		call = NULL;
 	if (call && own && waited) {
@@ -239,7 +245,7 @@ char *answer_function(Maker *maker, const Portion *part)
 			call = NULL;
 	}
 	if (own && waited && !call)
-		caller = innermost(maker, &times, /* of_c_library= */ false, own);
+		caller = innermost(maker, &times, /* of_language= */ false, own);
 	if (call)
 		text = join_names(text, function_name(maker, part, &times, call));
 	if (own)

@@ -46,13 +46,15 @@ typedef struct Maker {
 	Map label_of; /* Timeline::threads -> labels */
 	VEC(Portion) parts;
 	Map index; /* (who, reason) -> parts */
+	bool idle; /* idle waits are wanted, instead of all else */
 } Maker;
 
 /*
  * Returns " in memcpy ← copy_row", " in wait_for ← commit", or "": the innermost functions of the
- * program that have most of the part's time. Where it ran, the C library's function is news; where
- * it waited, the reason says the same, but a program has wrappers of its own, so it has two names.
- * If the innermost one has no name, the C library's says more. The caller frees it.
+ * program that have most of the part's time. Where it ran, the language's function (the C
+ * library's, or one of a module that comes with Python) is news; where it waited, the reason says
+ * the same, but a program has wrappers of its own, so it has two names. If the innermost one has no
+ * name, the language's says more. The caller frees it.
  */
 char *answer_function(Maker *maker, const Portion *part);
 

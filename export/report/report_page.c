@@ -313,7 +313,10 @@ static void print_answer(const Report *report, const Answer *answer)
 	uint64_t rest_ns;
 
 	page_paragraph(page, REPORT_INDENT, title);
-	if (!answer->is_path && answer->parts.count > 0)
+	if (answer->is_idle)
+		page_line(page, "where all threads were idle, %s (%s not idle):",
+			  DURATION(answer->all_ns), DURATION(answer->busy_ns));
+	else if (!answer->is_path && answer->parts.count > 0)
 		page_line(page,
 			  report->timeline->whole_system
 				  ? "what all threads had of CPUs, disks and locks, %s:"
@@ -332,7 +335,7 @@ static void print_answer(const Report *report, const Answer *answer)
 	if (answer->waited_for)
 		page_line(page, "most waited for: %s (%s)", answer->waited_for,
 			  DURATION(answer->waited_ns));
-	if (answer->idle_threads > 0)
+	if (answer->idle_threads > 0 && !answer->is_idle)
 		page_line(page, "%zu thread%s idle; idle waits are not counted (%s)",
 			  answer->idle_threads, answer->idle_threads == 1 ? "" : "s",
 			  DURATION(answer->idle_ns));

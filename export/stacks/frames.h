@@ -51,6 +51,7 @@ typedef struct Frame {
 	bool nameless;
 	bool script;  /* of a program that an interpreter runs; address is only a number */
 	bool loader;  /* a script's that belongs to the interpreter, and loads modules */
+	bool library; /* a script's that belongs to the language's own library */
 	bool planted; /* a return address that no call has pushed (SYMBOL_PLANTED) */
 	/* Another stack of the recording has such a return address to this function. */
 	bool begins_fiber;

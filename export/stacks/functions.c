@@ -34,7 +34,8 @@ static uint32_t library_of(Functions *functions, uint32_t lib)
 
 uint32_t functions_number(Functions *functions, const Frame *frame)
 {
-	Function function = {frame->function, library_of(functions, frame->lib), frame->nameless};
+	Function function = {frame->function, library_of(functions, frame->lib), frame->nameless,
+			     frame->library};
 	uint64_t key = (uint64_t)function.name << 32 | function.lib;
 	uint32_t number = map_get(&functions->index, key);
 

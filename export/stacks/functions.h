@@ -15,6 +15,7 @@ typedef struct Function {
 	uint32_t name; /* Frames::strings */
 	uint32_t lib;  /* Frames::libraries: the first of equal ones; or LIBRARY_NONE */
 	bool nameless; /* Frame::nameless */
+	bool library;  /* Frame::library */
 } Function;
 
 typedef struct Functions {

@@ -69,6 +69,7 @@ static uint32_t make_frame(Frames *frames, const ScriptLanguage *language,
 		.named = true,
 		.script = true,
 		.loader = language && path && language->is_loader(path),
+		.library = language && path && language->is_library(path),
 	};
 	return frames->list.count - 1;
 }

@@ -14,6 +14,8 @@ typedef struct ScriptLanguage {
 	bool (*is_glue)(const char *function); /* it only passes a call on */
 	/* Whether a source is of the language's own functions that load modules. */
 	bool (*is_loader)(const char *path);
+	/* Whether a source comes with the language; others are programs and what they install. */
+	bool (*is_library)(const char *path);
 	/* Whether the code is the interpreter's own, of which programs are not shown a frame. */
 	bool (*is_hidden)(const struct rec_script_code *code);
 	/* Whether the recorder reads frames of an interpreter with this file name. */

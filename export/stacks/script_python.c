@@ -56,6 +56,19 @@ static bool is_loader(const char *path)
 	return has_prefix(path, "<frozen importlib.");
 }
 
+/* "/usr/lib/python3.11/queue.py", but not what is installed in folders below that one. */
+static bool is_library(const char *path)
+{
+	const char *folder = strstr(path, "/python3."), *rest;
+
+	if (has_prefix(path, "<frozen "))
+		return true;
+	if (!folder || strstr(folder, "/site-packages/") || strstr(folder, "/dist-packages/"))
+		return false;
+	rest = folder + strlen("/python3.");
+	return *rest && rest[strspn(rest, "0123456789t")] == '/';
+}
+
 /* From 3.12 on, what runs after a class's __init__(): all of its names are "__init__". */
 static bool is_hidden(const struct rec_script_code *code)
 {
@@ -181,6 +194,7 @@ const ScriptLanguage script_python = {
 	.is_evaluator = is_evaluator,
 	.is_glue = is_glue,
 	.is_hidden = is_hidden,
+	.is_library = is_library,
 	.is_loader = is_loader,
 	.is_read = is_read,
 	.loader_name = "importlib",

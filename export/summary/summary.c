@@ -93,6 +93,7 @@ char *summary_title(const Timeline *timeline, const Answer *answer)
 	return xasprintf("%s %s (%s%s); %s of %s:", has_ended ? "took" : "recorded", DURATION(ns),
 			 threads, idle,
 			 answer->is_path	  ? "critical path"
+			 : answer->is_idle	  ? "idle waits"
 			 : timeline->whole_system ? "CPUs, disks and locks"
 						  : "time",
 			 what);

@@ -19,6 +19,13 @@ typedef struct Reading {
 	struct script_scratch scratch; /* the first member: reading_of() */
 	JitMemoryReader memory;
 	uint32_t ns_tgid; /* whose memory that is; 0 = nobody's */
+	/*
+	 * The threads of the process that was read last, which is so in all rounds that many
+	 * sleepers of one process take: thread_id -> index in states.
+	 */
+	uint32_t listed_tgid;
+	Map states_of;
+	VEC(uint64_t) states; /* 0 = several: one for each interpreter */
 	uint64_t codes_sent[PYTHON_SENT_SLOTS];
 	RecordSink sink;
 	void *user;
@@ -89,6 +96,8 @@ void sleepers_free(Sleepers *sleepers)
 	if (!sleepers)
 		return;
 	jit_memory_close(&sleepers->reading.memory);
+	map_free(&sleepers->reading.states_of);
+	vec_free(&sleepers->reading.states);
 	vec_free(&sleepers->list);
 	free(sleepers);
 }
@@ -116,16 +125,75 @@ static bool open_memory(Reading *reading, uint32_t ns_tgid)
 	return reading->ns_tgid;
 }
 
+/* Notes a thread's state. Goes on as try_thread() does, which has read it. */
+static long list_thread(u32 i, struct python_walk *walk)
+{
+	struct script_scratch *scratch = walk->scratch;
+	Reading *reading = reading_of(scratch);
+	uint64_t state = scratch->thread, id;
+	uint32_t known;
+	long ended = try_thread(i, walk);
+
+	if (ended || !state)
+		return ended;
+	id = script_word(scratch, walk->layout->thread_id);
+	known = map_get(&reading->states_of, id);
+	if (known != MAP_NONE) {
+		reading->states.items[known] = 0;
+		return 0;
+	}
+	map_set(&reading->states_of, id, reading->states.count);
+	*vec_push(&reading->states) = state;
+	return 0;
+}
+
+/* To search the list for each of n threads would take n * n / 2 steps. */
+static void list_threads(Reading *reading, const Sleeper *sleeper,
+			 const struct script_process *process)
+{
+	struct script_scratch *scratch = &reading->scratch;
+	struct python_walk walk = {.scratch = scratch, .layout = &process->python};
+
+	if (reading->listed_tgid == sleeper->image.tgid)
+		return;
+	reading->listed_tgid = sleeper->image.tgid;
+	map_free(&reading->states_of);
+	reading->states.count = 0;
+	scratch->thread = 0;
+	scratch->fs_base = 0; /* nobody's: all are listed */
+	if (!read_word(scratch, &walk.interpreter, process->runtime + walk.layout->interpreters))
+		SCRIPT_LOOP(PYTHON_THREADS_MAX, list_thread, &walk);
+}
+
+/* Finds the state of the thread. Returns whether it has frames. */
+static bool find_thread(Reading *reading, const Sleeper *sleeper,
+			const struct script_process *process)
+{
+	struct script_scratch *scratch = &reading->scratch;
+	struct python_walk walk = {.scratch = scratch, .layout = &process->python};
+	uint32_t known;
+
+	list_threads(reading, sleeper, process);
+	scratch->fs_base = sleeper->fs_base;
+	known = map_get(&reading->states_of, sleeper->fs_base);
+	if (known == MAP_NONE)
+		return false;
+	scratch->thread = reading->states.items[known];
+	if (read_thread(scratch, walk.layout))
+		return has_frame(scratch, walk.layout);
+	scratch->thread = scratch->frame = 0;
+	return !read_word(scratch, &walk.interpreter,
+			  process->runtime + walk.layout->interpreters) &&
+	       search_thread(scratch, &walk);
+}
+
 /* A thread without frames, and one of which they cannot be read, stays as it is. */
 static void read_python(Reading *reading, const Sleeper *sleeper,
 			const struct script_process *process)
 {
 	struct script_scratch *scratch = &reading->scratch;
-	struct python_walk walk = {.scratch = scratch, .layout = &process->python};
 
-	scratch->thread = scratch->frame = 0;
-	if (read_word(scratch, &walk.interpreter, process->runtime + walk.layout->interpreters) ||
-	    !search_thread(scratch, &walk))
+	if (!find_thread(reading, sleeper, process))
 		return;
 	read_frames(scratch, process);
 	if (scratch->stack.count == 0)
@@ -144,7 +212,6 @@ static void read_sleeper(Reading *reading, const Sleeper *sleeper,
 
 	/* As in BPF: the ids of code are made from it. */
 	scratch->seed = (uint64_t)sleeper->image.tgid << 32 ^ sleeper->image.exec_id;
-	scratch->fs_base = sleeper->fs_base;
 	scratch->stack.tgid = sleeper->image.tgid;
 	scratch->stack.language = process->language;
 	if (process->language == SCRIPT_PYTHON)

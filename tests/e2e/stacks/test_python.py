@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -422,3 +423,25 @@ def test_sleepers(context, version):
     totals = read_report(context, capture_of(output))["totals"]
     check(all(totals[kind]["received"] == totals[kind]["sent"] for kind in ("script frames", "script stack", "script function")),
           f"what the recorder read counts as sent: {totals}")
+
+
+def test_hung(context):
+    """Where nothing goes on, the first line says in which of the program's functions it hangs."""
+    needs_root()
+    program = context.path("hung.py")
+    program.write_text("import queue\nimport threading\n\njobs = queue.Queue()\n\n\ndef next_job():\n    return jobs.get()\n\n\n"
+                       "def collect():\n    next_job()\n\n\nfor _ in range(7):\n    threading.Thread(target=collect).start()\n"
+                       f"open({str(context.path('ready'))!r}, 'w').close()\nthreading.Event().wait()\n")
+    process = context.start([system_python(), program])
+    wait_until(context.path("ready").exists, "the threads are there")
+    time.sleep(0.3)  # until they wait
+    done = context.wallprof("-d", "0.5", "-p", process.pid, "-o", context.path("p.json"))
+    process.kill()
+
+    def check_first(function):
+        lines = done.stderr.splitlines()
+        at = next(i for i, line in enumerate(lines) if line.startswith("recorded "))
+        check("100 % idle); idle waits of" in lines[at] and f"(7 threads): [idle: queue] in {function} ←" in lines[at + 1],
+              f"not the first line: {done.stderr}")
+    check_first("next_job (hung.py)")
+    expect_failure(check_first, "get (queue.py)")

@@ -252,6 +252,50 @@ static void test_object_on_path(void **state)
 	timeline_free(t);
 }
 
+/* A program that hangs has idle waits alone, and they are the answer; not if anything goes on. */
+static void test_idle(void **state)
+{
+	Timeline *t = fixture_new(1000 * MS);
+	Frames *frames = frames_new();
+	uint32_t server = fixture_process(t, 7, "server", 0, 1000 * MS);
+	Answer answer;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t thread = fixture_thread(t, server, 7 + i, "server", 0, 1000 * MS);
+
+		fixture_interval(t, thread, 0, STATE_BLOCKED,
+				 i ? REASON_IDLE_CONDVAR : REASON_IDLE_EPOLL);
+	}
+	fixture_interval(t, 0, 900 * MS, STATE_RUNNING, REASON_NONE);
+	fixture_interval(t, 0, 909 * MS, STATE_BLOCKED, REASON_IDLE_EPOLL);
+	fixture_finish(t);
+	answer = answer_make(t, frames, SIZE_MAX);
+	assert_true(answer.is_idle);
+	expect_part(&answer, 0, 2000, "server (2 threads)",
+		    "[idle: condition variable], 2 times of 1.000 s");
+	expect_part(&answer, 1, 991, "server (7)", "[idle: epoll], 2 times of 495.500 ms");
+	assert_int_equal(answer.parts.count, 2);
+	assert_int_equal(answer.all_ns, answer.idle_ns);
+	assert_int_equal(answer.busy_ns, 9 * MS);
+	answer_free(&answer);
+	/* A thread that worked for 1 % of the window. */
+	t->threads.items[0].intervals.items[2].start_ns += MS;
+	answer = answer_make(t, frames, SIZE_MAX);
+	assert_false(answer.is_idle);
+	expect_part(&answer, 0, 10, "server (7)", "running");
+	assert_int_equal(answer.parts.count, 1);
+	answer_free(&answer);
+	/* Of a whole system idle threads say nothing. */
+	t->threads.items[0].intervals.items[2].start_ns -= MS;
+	t->whole_system = true;
+	answer = answer_make(t, frames, SIZE_MAX);
+	assert_false(answer.is_idle);
+	answer_free(&answer);
+	frames_free(frames);
+	timeline_free(t);
+}
+
 static void test_nothing(void **state)
 {
 	Timeline *t = fixture_new(MS);
@@ -272,10 +316,15 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),		cmocka_unit_test(test_whole_system),
-		cmocka_unit_test(test_start_functions), cmocka_unit_test(test_others),
-		cmocka_unit_test(test_waited_for),	cmocka_unit_test(test_object_on_path),
-		cmocka_unit_test(test_nothing),		cmocka_unit_test(test_cpus_of_whole_system),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_whole_system),
+		cmocka_unit_test(test_start_functions),
+		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_waited_for),
+		cmocka_unit_test(test_object_on_path),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_cpus_of_whole_system),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
