@@ -98,7 +98,6 @@ def is_wanted(item, names, without):
             and (not names or any(map(getattr(item, "is_meant_by", is_meant_by), names))))
 
 
-@pytest.hookimpl(trylast=True)
 def name_apart(items):
     """Of tests with one name, a suite having several with that parameter, each gets its own name as well."""
     named = defaultdict(list)
@@ -106,11 +105,14 @@ def name_apart(items):
         named[item.full_name].append(item)
     for same in named.values():
         for item in same if len(same) > 1 else ():
+            if not hasattr(item, "callspec"):  # two files with one name
+                raise pytest.UsageError(f"two tests are called {item.full_name}")
             test = item.originalname.removeprefix("test_")
-            item.full_name = item.full_name.replace(f"{item.callspec.id}", f"{test}_{item.callspec.id}")
+            item.full_name = item.full_name.replace(item.callspec.id, f"{test}_{item.callspec.id}")
             item.extra_keyword_matches.add(item.full_name)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     name_apart(items)
     if config.option.guest:

@@ -4,7 +4,7 @@
  * thread in BPF (bpf/scripts), and those of a thread that sleeps in the recorder
  * (src/interpreters/sleepers.c): it is the same code, and both give a function the same id.
  *
- * Whoever includes it defines before:
+ * A file that includes it defines before:
  *	SCRIPT_FUNCTION: what a function of its own is, which returns int
  *	SCRIPT_READ(scratch, to, size, address): reads memory of the program; 0 if all was read
  *	SCRIPT_LOOP(count, function, context): calls function(i, context) until it returns not 0

@@ -20,7 +20,7 @@
  * scratch->hash.
  */
 extern int python_read(struct script_scratch *scratch, const struct script_process *process);
-/* Of python_reader.h. */
+/* It is in python_reader.h. */
 extern int python_describe(struct script_scratch *scratch, const struct script_process *process);
 
 #endif

@@ -45,11 +45,24 @@ static bool is_of_interpreter(const Maker *maker, const Frame *frame)
 	return maker->frames->libraries.items[frame->lib].interpreter;
 }
 
+static bool has_function(Maker *maker, const uint32_t *indexes, size_t count, uint32_t function)
+{
+	for (size_t k = 0; k < count; k++) {
+		const Frame *frame = &maker->frames->list.items[indexes[k]];
+
+		if (frame->lib != LIBRARY_NONE &&
+		    functions_number(&maker->functions, frame) == function)
+			return true;
+	}
+	return false;
+}
+
 /*
- * Adds the functions of a stack, without wrappers of system calls. Of a thread without user frames
- * these are the kernel's.
+ * Adds the functions of a stack, without wrappers of system calls, if one of them is `with`
+ * (UINT32_MAX: any). Of a thread without user frames these are the kernel's.
  */
-static void add_stack(Maker *maker, FunctionTimes *times, const Evidence *evidence, uint32_t stack)
+static void add_stack(Maker *maker, FunctionTimes *times, const Evidence *evidence, uint32_t stack,
+		      uint32_t with)
 {
 	bool user = evidence->user_stack != STACK_NONE;
 	const uint32_t *indexes;
@@ -59,6 +72,8 @@ static void add_stack(Maker *maker, FunctionTimes *times, const Evidence *eviden
 
 	if (user)
 		count = runtime_entry(maker->frames, indexes, count);
+	if (with != UINT32_MAX && !has_function(maker, indexes, count, with))
+		return;
 	for (size_t k = 0; k < count; k++) {
 		const Frame *frame = &maker->frames->list.items[indexes[k]];
 
@@ -69,7 +84,7 @@ static void add_stack(Maker *maker, FunctionTimes *times, const Evidence *eviden
 	times->all_ns += evidence->ns;
 }
 
-static FunctionTimes function_times(Maker *maker, const Portion *part)
+static FunctionTimes function_times(Maker *maker, const Portion *part, uint32_t with)
 {
 	bool has_ticks = part->ticks.count > 0;
 	const Evidence *list = has_ticks ? part->ticks.items : part->switch_outs.items;
@@ -77,7 +92,7 @@ static FunctionTimes function_times(Maker *maker, const Portion *part)
 	FunctionTimes times = {};
 
 	for (size_t i = 0; i < count; i++)
-		add_stack(maker, &times, &list[i], i);
+		add_stack(maker, &times, &list[i], i, with);
 	return times;
 }
 
@@ -226,12 +241,39 @@ static char *join_names(char *text, char *name)
 	return joined;
 }
 
+static void free_times(FunctionTimes *times)
+{
+	vec_free(&times->list);
+	map_free(&times->index);
+}
+
+/*
+ * Returns the name of the function that most calls of another one come from, of the stacks with
+ * that one only: another function that has most of the time may lie in other stacks. NULL: there is
+ * none. The caller frees it.
+ */
+static char *caller_name(Maker *maker, const Portion *part, uint32_t called)
+{
+	FunctionTimes times = function_times(maker, part, called);
+	uint32_t number = map_get(&times.index, called);
+	const FunctionTime *caller = NULL;
+	char *name = NULL;
+
+	if (number != MAP_NONE)
+		caller = innermost(maker, &times, /* of_language= */ false,
+				   &times.list.items[number]);
+	if (caller)
+		name = function_name(maker, part, &times, caller);
+	free_times(&times);
+	return name;
+}
+
 char *answer_function(Maker *maker, const Portion *part)
 {
-	FunctionTimes times = function_times(maker, part);
+	FunctionTimes times = function_times(maker, part, /* with= */ UINT32_MAX);
 	const FunctionTime *own = innermost(maker, &times, /* of_language= */ false, NULL);
 	const FunctionTime *call = innermost(maker, &times, /* of_language= */ true, NULL);
-	const FunctionTime *caller = NULL;
+	char *caller = NULL;
 	bool waited = part->reason != REASON_NONE;
 	char *text = xstrdup("");
 
@@ -245,14 +287,13 @@ char *answer_function(Maker *maker, const Portion *part)
 			call = NULL;
 	}
 	if (own && waited && !call)
-		caller = innermost(maker, &times, /* of_language= */ false, own);
+		caller = caller_name(maker, part, own->function);
 	if (call)
 		text = join_names(text, function_name(maker, part, &times, call));
 	if (own)
 		text = join_names(text, function_name(maker, part, &times, own));
 	if (caller)
-		text = join_names(text, function_name(maker, part, &times, caller));
-	vec_free(&times.list);
-	map_free(&times.index);
+		text = join_names(text, caller);
+	free_times(&times);
 	return text;
 }

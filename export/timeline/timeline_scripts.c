@@ -262,14 +262,27 @@ static void find_holders(TimelineBuilder *builder)
 	vec_free(&builder->script_threads);
 }
 
-/* Returns until when a thread was in an interval; NS_NEVER: until the end. */
-static uint64_t left_ns(const BuildThread *target, size_t interval)
+/*
+ * Returns until when a thread is known to have been in an interval. Nothing is known of the time
+ * after the recorded window: the programs are detached before the recorder's last round.
+ */
+static uint64_t left_ns(const TimelineBuilder *builder, const BuildThread *target, size_t interval)
 {
 	const Thread *thread = &target->thread;
 
 	if (interval + 1 < thread->intervals.count)
 		return thread->intervals.items[interval + 1].start_ns;
-	return target->ended ? target->end_ns : NS_NEVER;
+	return target->ended ? target->end_ns : builder->recorded_end_ns;
+}
+
+/* Returns whether a switch between these times may have no record. */
+static bool may_be_lost(const TimelineBuilder *builder, uint64_t from_ns, uint64_t to_ns)
+{
+	for (size_t i = 0; i < builder->lost_switches.count; i++)
+		if (builder->lost_switches.items[i].from_ns < to_ns &&
+		    builder->lost_switches.items[i].to_ns > from_ns)
+			return true;
+	return false;
 }
 
 /* Notes in sleeper_of, by stack, which sleepers have run before all of their frames were read. */
@@ -280,10 +293,12 @@ static void drop_awake(TimelineBuilder *builder, uint32_t *sleeper_of)
 
 		for (size_t i = 0; i < target->thread.intervals.count; i++) {
 			uint32_t stack = target->thread.intervals.items[i].user_stack;
+			uint64_t start_ns = target->thread.intervals.items[i].start_ns, ns;
 
-			if (stack != STACK_NONE && sleeper_of[stack] != INDEX_NONE &&
-			    left_ns(target, i) <
-				    builder->script_sleepers.items[sleeper_of[stack]].ns)
+			if (stack == STACK_NONE || sleeper_of[stack] == INDEX_NONE)
+				continue;
+			ns = builder->script_sleepers.items[sleeper_of[stack]].ns;
+			if (left_ns(builder, target, i) < ns || may_be_lost(builder, start_ns, ns))
 				sleeper_of[stack] = INDEX_NONE;
 		}
 	}

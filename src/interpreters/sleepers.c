@@ -1,40 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sleepers.h"
 #include "jit_memory.h"
+#include <string.h>
 
 #define barrier_var(variable) ((void)(variable))
 #define SCRIPT_FUNCTION	      static int
 
 #include "script_reader.h"
 
+/* All lists are the program's, and may be circles: no thread is read for longer at once. */
+#define SLEEPER_NS (4 * NSEC_PER_MSEC)
+/* The states of up to PYTHON_THREADS_MAX threads are read at once. */
+#define LIST_NS (50 * NSEC_PER_MSEC)
+/* The recorder may have been preempted while it read. */
+#define SLEEPER_TRIES 3
+
 typedef struct Sleeper {
 	InterpretedImage image;
 	uint64_t fs_base; /* of the thread: its pthread_self() */
 	uint64_t stack;	  /* rec_stack::id of its user stack */
 	uint64_t ns;	  /* when the snapshot was taken */
+	uint32_t tries;	  /* how often reading it took too long */
 } Sleeper;
 
 /* What the reader's code has beside its scratch memory. */
 typedef struct Reading {
-	struct script_scratch scratch; /* the first member: reading_of() */
 	JitMemoryReader memory;
-	uint32_t ns_tgid; /* whose memory that is; 0 = nobody's */
+	uint32_t ns_tgid; /* the process with that memory; 0 = none */
 	/*
-	 * The threads of the process that was read last, which is so in all rounds that many
-	 * sleepers of one process take: thread_id -> index in states.
+	 * The threads of an image, which all rounds use that its sleepers take: thread_id -> index
+	 * in states.
 	 */
-	uint32_t listed_tgid;
+	InterpretedImage listed;
+	uint64_t listed_ns; /* when that began */
 	Map states_of;
 	VEC(uint64_t) states; /* 0 = several: one for each interpreter */
 	uint64_t codes_sent[PYTHON_SENT_SLOTS];
+	uint64_t end_ns; /* nothing of the thread is read after that time */
+	bool late;	 /* that time has come */
 	RecordSink sink;
 	void *user;
 	int error; /* of the sink */
+	struct script_scratch scratch;
 } Reading;
 
 struct Sleepers {
 	const Interpreters *interpreters;
 	VEC(Sleeper) list;
+	bool unsorted;
+	uint64_t unread;
 	Reading reading;
 };
 
@@ -42,14 +56,19 @@ struct Sleepers {
 
 static Reading *reading_of(struct script_scratch *scratch)
 {
-	return (Reading *)scratch;
+	return (Reading *)((char *)scratch - offsetof(Reading, scratch));
 }
 
 static int read_memory(struct script_scratch *scratch, void *to, size_t size, uint64_t address)
 {
+	Reading *reading = reading_of(scratch);
+
 	if (size == 0)
 		return 0;
-	return jit_memory_read(&reading_of(scratch)->memory, address, to, size) ? 0 : -1;
+	reading->late |= now_ns() > reading->end_ns;
+	if (reading->late)
+		return -1;
+	return jit_memory_read(&reading->memory, address, to, size) ? 0 : -1;
 }
 
 #define SCRIPT_READ(scratch, to, size, address) read_memory(scratch, to, size, address)
@@ -62,17 +81,31 @@ static int read_memory(struct script_scratch *scratch, void *to, size_t size, ui
 
 #include "python_reader.h"
 
+/* Text that is shorter than its room, and the end of the record, would have what was there before.
+ */
+static void clear_rest(struct rec_script_code *code)
+{
+	size_t room = (sizeof(*code) + code->table_bytes + 7) & ~(size_t)7;
+	uint8_t *end = (uint8_t *)code + sizeof(*code) + code->table_bytes;
+
+	memset(code->name + code->name_bytes, 0, sizeof(code->name) - code->name_bytes);
+	memset(code->path + code->path_bytes, 0, sizeof(code->path) - code->path_bytes);
+	memset(end, 0, (uint8_t *)code + room - end);
+	code->h.len = room;
+}
+
 static int script_emit(struct script_scratch *scratch, u32 kind)
 {
 	Reading *reading = reading_of(scratch);
-	struct rec_script_code *code = script_code(scratch);
-	struct record *record = kind == REC_SCRIPT_CODE ? &code->h : &scratch->stack.h;
+	struct record *record =
+		kind == REC_SCRIPT_CODE ? &script_code(scratch)->h : &scratch->stack.h;
 
+	if (reading->late) /* a part of it was not read */
+		return -1;
 	*record = (struct record){.kind = kind, .flags = SCRIPT_SLEEPER, .ns = scratch->ns};
-	record->len = kind == REC_SCRIPT_CODE
-			      ? (sizeof(*code) + code->table_bytes + 7) & ~7u
-			      : sizeof(scratch->stack) +
-					scratch->stack.count * sizeof(struct script_frame);
+	record->len = sizeof(scratch->stack) + scratch->stack.count * sizeof(struct script_frame);
+	if (kind == REC_SCRIPT_CODE)
+		clear_rest(script_code(scratch));
 	if (!reading->error)
 		reading->error = reading->sink(reading->user, record);
 	return reading->error;
@@ -114,12 +147,13 @@ void sleepers_add(Sleepers *sleepers, const struct rec_stack_copy *copy)
 		.stack = copy->id,
 		.ns = copy->h.ns,
 	};
+	sleepers->unsorted = true;
 }
 
 static bool open_memory(Reading *reading, uint32_t ns_tgid)
 {
-	if (reading->ns_tgid == ns_tgid)
-		return true;
+	if (ns_tgid == 0 || reading->ns_tgid == ns_tgid)
+		return ns_tgid;
 	jit_memory_close(&reading->memory);
 	reading->ns_tgid = jit_memory_open(ns_tgid, &reading->memory) ? 0 : ns_tgid;
 	return reading->ns_tgid;
@@ -147,6 +181,12 @@ static long list_thread(u32 i, struct python_walk *walk)
 	return 0;
 }
 
+static bool is_same_image(const InterpretedImage *a, const InterpretedImage *b)
+{
+	return a->tgid == b->tgid && a->exec_id == b->exec_id &&
+	       a->start_boottime == b->start_boottime;
+}
+
 /* To search the list for each of n threads would take n * n / 2 steps. */
 static void list_threads(Reading *reading, const Sleeper *sleeper,
 			 const struct script_process *process)
@@ -154,15 +194,20 @@ static void list_threads(Reading *reading, const Sleeper *sleeper,
 	struct script_scratch *scratch = &reading->scratch;
 	struct python_walk walk = {.scratch = scratch, .layout = &process->python};
 
-	if (reading->listed_tgid == sleeper->image.tgid)
+	/* A thread may have begun since. */
+	if (is_same_image(&reading->listed, &sleeper->image) && reading->listed_ns > sleeper->ns)
 		return;
-	reading->listed_tgid = sleeper->image.tgid;
+	reading->listed = sleeper->image;
+	reading->listed_ns = now_ns();
 	map_free(&reading->states_of);
 	reading->states.count = 0;
 	scratch->thread = 0;
-	scratch->fs_base = 0; /* nobody's: all are listed */
+	scratch->fs_base = UINT64_MAX; /* that of no thread: all are listed */
+	reading->end_ns = now_ns() + LIST_NS;
 	if (!read_word(scratch, &walk.interpreter, process->runtime + walk.layout->interpreters))
 		SCRIPT_LOOP(PYTHON_THREADS_MAX, list_thread, &walk);
+	reading->late = false; /* what is missing is not found */
+	reading->end_ns = now_ns() + SLEEPER_NS;
 }
 
 /* Finds the state of the thread. Returns whether it has frames. */
@@ -196,7 +241,7 @@ static void read_python(Reading *reading, const Sleeper *sleeper,
 	if (!find_thread(reading, sleeper, process))
 		return;
 	read_frames(scratch, process);
-	if (scratch->stack.count == 0)
+	if (scratch->stack.count == 0 || reading->late)
 		return;
 	/* If the thread has slept until now, these were its frames. */
 	scratch->ns = now_ns();
@@ -210,6 +255,8 @@ static void read_sleeper(Reading *reading, const Sleeper *sleeper,
 {
 	struct script_scratch *scratch = &reading->scratch;
 
+	reading->late = false;
+	reading->end_ns = now_ns() + SLEEPER_NS;
 	/* As in BPF: the ids of code are made from it. */
 	scratch->seed = (uint64_t)sleeper->image.tgid << 32 ^ sleeper->image.exec_id;
 	scratch->stack.tgid = sleeper->image.tgid;
@@ -218,29 +265,64 @@ static void read_sleeper(Reading *reading, const Sleeper *sleeper,
 		read_python(reading, sleeper, process);
 }
 
+/* Threads of one process come one after the other. */
+static int compare_sleepers(const void *a, const void *b)
+{
+	const Sleeper *x = a, *y = b;
+
+	if (x->image.tgid != y->image.tgid)
+		return x->image.tgid > y->image.tgid ? 1 : -1;
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+/* Returns whether the sleeper is to be kept for the next round. */
+static bool consider(Sleepers *sleepers, Sleeper *sleeper, uint64_t deadline_ns)
+{
+	const struct script_process *process =
+		interpreters_process(sleepers->interpreters, &sleeper->image);
+	uint32_t ns_tgid = interpreters_ns_tgid(sleepers->interpreters, sleeper->image.tgid);
+	uint64_t now = now_ns();
+	bool may_wait = now < sleeper->ns + SLEEPERS_KEPT_NS;
+
+	if (!process)
+		return may_wait;
+	if (now < deadline_ns) {
+		if (!open_memory(&sleepers->reading, ns_tgid))
+			return false;
+		read_sleeper(&sleepers->reading, sleeper, process);
+		if (!sleepers->reading.late)
+			return false;
+		may_wait &= ++sleeper->tries < SLEEPER_TRIES;
+	}
+	sleepers->unread += !may_wait;
+	return may_wait;
+}
+
 int sleepers_read(Sleepers *sleepers, uint64_t deadline_ns)
 {
 	Reading *reading = &sleepers->reading;
-	uint64_t now = now_ns();
 	size_t kept = 0;
 
-	for (size_t i = 0; i < sleepers->list.count; i++) {
-		const Sleeper *sleeper = &sleepers->list.items[i];
-		InterpretedImage image = sleeper->image;
-		const struct script_process *process =
-			interpreters_process(sleepers->interpreters, &image);
-
-		if ((!process && now < sleeper->ns + SLEEPERS_KEPT_NS) ||
-		    (process && now_ns() > deadline_ns))
-			sleepers->list.items[kept++] = *sleeper;
-		else if (process &&
-			 open_memory(reading,
-				     interpreters_ns_tgid(sleepers->interpreters, image.tgid)))
-			read_sleeper(reading, sleeper, process);
-	}
+	if (sleepers->unsorted && sleepers->list.count > 1)
+		qsort(sleepers->list.items, sleepers->list.count, sizeof(Sleeper),
+		      compare_sleepers);
+	sleepers->unsorted = false;
+	for (size_t i = 0; i < sleepers->list.count; i++)
+		if (consider(sleepers, &sleepers->list.items[i], deadline_ns))
+			sleepers->list.items[kept++] = sleepers->list.items[i];
 	sleepers->list.count = kept;
 	/* A process may end, and another have its number. */
 	jit_memory_close(&reading->memory);
 	reading->ns_tgid = 0;
 	return reading->error;
+}
+
+uint64_t sleepers_unread(const Sleepers *sleepers)
+{
+	uint64_t unread = sleepers->unread;
+
+	for (size_t i = 0; i < sleepers->list.count; i++)
+		unread += interpreters_process(sleepers->interpreters,
+					       &sleepers->list.items[i].image) != NULL;
+	return unread;
 }

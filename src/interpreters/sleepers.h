@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sleepers.h - the script frames of threads that sleep when a recording begins. No event of theirs
- * brings them to the programs of bpf/scripts, so the recorder reads them from their process's
- * memory, by the same code (python_reader.h), while they sleep. The export leaves out what was read
- * of a thread that ran meanwhile.
+ * sleepers.h - the script frames of threads that sleep when a snapshot is taken: when a recording
+ * begins, and with --budget also later. No event of theirs brings them to the programs of
+ * bpf/scripts, so the recorder reads them from their process's memory, by the same code
+ * (python_reader.h), while they sleep. The export leaves out what was read of a thread that ran
+ * meanwhile.
  */
 #ifndef WALLPROF_SLEEPERS_H
 #define WALLPROF_SLEEPERS_H
@@ -21,13 +22,16 @@ void sleepers_free(Sleepers *sleepers);
 void sleepers_add(Sleepers *sleepers, const struct rec_stack_copy *copy);
 
 /*
- * Reads the frames of those whose process is known to run an interpreter. It ends with the first
- * thread after the deadline; the others wait for the next call, up to SLEEPERS_KEPT_NS. Returns 0
- * or the sink's error.
+ * Reads the frames of those whose process is known to run an interpreter, one after the other up to
+ * the deadline. The others wait for the next call, up to SLEEPERS_KEPT_NS. Returns 0 or the sink's
+ * error.
  */
 int sleepers_read(Sleepers *sleepers, uint64_t deadline_ns);
 
+/* Returns how many threads of interpreters were not read, because it took too long. */
+uint64_t sleepers_unread(const Sleepers *sleepers);
+
 /* What a process maps is known by then. */
-#define SLEEPERS_KEPT_NS (5 * NSEC_PER_SEC)
+#define SLEEPERS_KEPT_NS (30 * NSEC_PER_SEC)
 
 #endif

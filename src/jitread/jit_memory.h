@@ -4,8 +4,9 @@
  * .eh_frame may be, and the objects that it shows to debuggers.
  *
  * Only pages that are present are read (/proc/PID/pagemap, Documentation/admin-guide/mm/pagemap.rst
- * of Linux), so the recorder waits neither for a swapped page nor for a process that resolves its
- * own page faults. What is read is not looked into, but for the list of objects.
+ * of Linux), so the recorder does not wait for a swapped page. It waits for a process that resolves
+ * its own page faults only if that one drops a page between the look and the reading. What is read
+ * is not looked into, but for the list of objects.
  */
 #ifndef WALLPROF_JIT_MEMORY_H
 #define WALLPROF_JIT_MEMORY_H

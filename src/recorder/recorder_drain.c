@@ -457,6 +457,12 @@ int recording_warn_scripts(Recording *recording)
 						  "interpreter runs are not recorded: there was no "
 						  "room for more processes",
 						  interpreters_lost(scripts->interpreters)));
+	if (!error && sleepers_unread(scripts->sleepers))
+		error = warn(recording,
+			     xasprintf("functions of %" PRIu64 " threads that slept when the "
+				       "recording began are not recorded: reading them took "
+				       "too long",
+				       sleepers_unread(scripts->sleepers)));
 	if (!error && unknown)
 		error = warn(
 			recording,

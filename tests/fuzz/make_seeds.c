@@ -269,9 +269,7 @@ static struct rec_script_stack *make_script_stack(uint64_t ns, int flags, uint64
 		make_record(REC_SCRIPT_STACK, flags, ns, sizeof(*stack), frames, sizeof(frames));
 
 	stack->id = id;
-	stack->tgid = MAIN;
 	stack->count = ARRAY_LEN(frames);
-	stack->language = SCRIPT_PYTHON;
 	return stack;
 }
 
@@ -286,10 +284,7 @@ static void put_scripts(CaptureWriter *writer, bool has_sleeper)
 		make_record(REC_SCRIPT, 0, MS(10) - 1, sizeof(*script), NULL, 0);
 
 	code->id = SCRIPT_CODE_ID;
-	code->tgid = MAIN;
-	code->first_line = 7;
-	code->version = 0x030b;
-	code->language = SCRIPT_PYTHON;
+	code->language = script->language = SCRIPT_PYTHON;
 	code->name_kind = code->path_kind = 1;
 	code->name_bytes = code->path_bytes = 4;
 	memcpy(code->name, "work", 4);
@@ -297,15 +292,10 @@ static void put_scripts(CaptureWriter *writer, bool has_sleeper)
 	code->table_bytes = sizeof(lines);
 	put(writer, code);
 	script->tid = MAIN;
-	script->language = SCRIPT_PYTHON;
-	script->flags = SCRIPT_LOCK_HELD;
 	script->stack = SCRIPT_STACK_ID;
-	script->thread = script->holder = TEXT;
-	script->lock = TEXT + 64;
+	script->thread = script->holder = script->lock = TEXT;
 	put(writer, script);
 	put(writer, make_script_stack(MS(10) - 1, 0, SCRIPT_STACK_ID));
-	if (!has_sleeper)
-		return;
 	put_task(writer, MS(0), 0, SLEEPER, "sleeper");
 	put_snapshot(writer, MS(0), 0, SLEEPER);
 	put(writer, make_stack(SLEEPER_ID, STACK_USER, MAIN, sleeping, ARRAY_LEN(sleeping)));

@@ -101,7 +101,7 @@ static void test_functions(void **state)
 	assert_true(script_python.is_evaluator("_PyEval_EvalFrameDefault.cold"));
 	assert_false(script_python.is_evaluator("_PyEval_EvalFrameDefaults"));
 	assert_true(script_python.is_library("/usr/lib/python3.11/queue.py"));
-	assert_true(script_python.is_library("/opt/py/lib/python3.13t/asyncio/base_events.py"));
+	assert_true(script_python.is_library("/srv/py/lib/python3.13t/asyncio/base_events.py"));
 	assert_true(script_python.is_library("<frozen importlib._bootstrap>"));
 	assert_false(script_python.is_library("/usr/lib/python3/dist-packages/apt/cache.py"));
 	assert_false(script_python.is_library("/v/lib/python3.11/site-packages/flask/app.py"));

@@ -315,6 +315,43 @@ static void test_sleepers(void **state)
 	scenario_free(&s);
 }
 
+/*
+ * Nothing is known of a thread while switches are lost, or after the recording: frames that were
+ * read then may be those of a later wait.
+ */
+static void test_sleepers_in_the_dark(void **state)
+{
+	enum { AFTER = 40, AGAIN, AGAIN_FOR_GOOD, END };
+	Scenario s;
+
+	(void)state;
+	scenario_begin_early(&s, 8, true);
+	for (uint32_t tid = AFTER; tid < END; tid++) {
+		described(at(&s, -1), tid, AFTER, "a");
+		s.snapshot_ustack = 1000 + tid;
+		snapshot(at(&s, -1), tid, 0, S, -1);
+	}
+	frames_of_sleeper(&s, 1000 + AFTER, 20);
+	frames_of_sleeper(&s, 1000 + AGAIN, 5);
+	frames_of_sleeper(&s, 1000 + AGAIN_FOR_GOOD, 5);
+	scenario_window_start(&s);
+	for (uint32_t tid = AGAIN; tid < END; tid++) {
+		in(lost_at(&s, 2), tid, 0);
+		out(lost_at(&s, 3), tid, S);
+	}
+	loss(at(&s, 4), REC_SWITCH, 1, 4);
+	loss(at(&s, 4), REC_WAKING, 1, 4);
+	in(at(&s, 6), AGAIN, 0);
+	scenario_finish(&s);
+	for (uint32_t tid = AFTER; tid < END; tid++) {
+		const Interval *first = scenario_thread(&s, tid, 0)->intervals.items;
+
+		if (first->user_stack != STACK_NONE)
+			expect_frames(&s, first->user_stack, -1);
+	}
+	scenario_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +361,7 @@ int main(void)
 		cmocka_unit_test(test_holder_that_ended),
 		cmocka_unit_test(test_frames_of_events),
 		cmocka_unit_test(test_sleepers),
+		cmocka_unit_test(test_sleepers_in_the_dark),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
