@@ -243,6 +243,11 @@ void interpreters_add(Interpreters *interpreters, const InterpretedImage *image,
 	publish(interpreters, known);
 }
 
+bool interpreters_any(const Interpreters *interpreters)
+{
+	return interpreters->processes.count > 0;
+}
+
 static bool is_of_image(const Interpreted *interpreted, const InterpretedImage *image)
 {
 	return interpreted->process.start_boottime == image->start_boottime &&

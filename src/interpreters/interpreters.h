@@ -34,6 +34,8 @@ typedef struct InterpretedImage {
 /* The image maps a file with this bias (AVMA - SVMA). Files without an interpreter are ignored. */
 void interpreters_add(Interpreters *interpreters, const InterpretedImage *image, uint32_t file,
 		      uint64_t bias);
+/* Returns whether any process is known that runs one. */
+bool interpreters_any(const Interpreters *interpreters);
 /* Returns what is known of the interpreter that the image runs; NULL: none is known. */
 const struct script_process *interpreters_process(const Interpreters *interpreters,
 						  const InterpretedImage *image);

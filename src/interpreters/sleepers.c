@@ -280,14 +280,14 @@ static bool consider(Sleepers *sleepers, Sleeper *sleeper, uint64_t deadline_ns)
 {
 	const struct script_process *process =
 		interpreters_process(sleepers->interpreters, &sleeper->image);
-	uint32_t ns_tgid = interpreters_ns_tgid(sleepers->interpreters, sleeper->image.tgid);
 	uint64_t now = now_ns();
 	bool may_wait = now < sleeper->ns + SLEEPERS_KEPT_NS;
 
 	if (!process)
 		return may_wait;
 	if (now < deadline_ns) {
-		if (!open_memory(&sleepers->reading, ns_tgid))
+		if (!open_memory(&sleepers->reading,
+				 interpreters_ns_tgid(sleepers->interpreters, sleeper->image.tgid)))
 			return false;
 		read_sleeper(&sleepers->reading, sleeper, process);
 		if (!sleepers->reading.late)
@@ -303,6 +303,9 @@ int sleepers_read(Sleepers *sleepers, uint64_t deadline_ns)
 	Reading *reading = &sleepers->reading;
 	size_t kept = 0;
 
+	/* Most systems have thousands of threads that sleep. */
+	if (!interpreters_any(sleepers->interpreters))
+		return 0;
 	if (sleepers->unsorted && sleepers->list.count > 1)
 		qsort(sleepers->list.items, sleepers->list.count, sizeof(Sleeper),
 		      compare_sleepers);
