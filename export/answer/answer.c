@@ -5,14 +5,17 @@
 #include "text.h"
 #include "wait_fields.h"
 #include "waited_for.h"
+#include <string.h>
 
 /* A smaller part of the time is not worth a line, nor is a smaller part of the largest one. */
 #define SMALL_SHARE 0.005
 #define SMALL_PART  0.02
 /* A thread is idle if it is for so much of its lifetime. */
 #define NEARLY_ALL 0.99
-/* Less of the window, for all threads together, is no work: a timer that is set again. */
-#define NOTHING_DONE 0.01
+/* Less of the window, for all threads together, is hardly any work: a timer that is set again. */
+#define HARDLY_ANY 0.02
+/* What is idle is so for nearly all of the window: a shorter part may be as long. */
+#define AS_LONG 1.05
 
 /* ---- the parts ----------------------------------------------------------------------------- */
 
@@ -333,30 +336,55 @@ static void free_portions(Maker *maker)
 	map_free(&maker->index);
 }
 
-static uint64_t sum_of_parts(const Maker *maker)
-{
-	uint64_t ns = 0;
-
-	for (size_t i = 0; i < maker->parts.count; i++)
-		ns += maker->parts.items[i].ns;
-	return ns;
-}
-
 /*
- * Where nothing was done, the waits in which the threads were say what it is that does not go on.
+ * Where hardly anything was done, the waits in which the threads were say what it is that does not
+ * go on.
  */
 static void add_idle(Maker *maker, Answer *answer)
 {
 	const Timeline *timeline = maker->timeline;
-	uint64_t busy_ns = sum_of_parts(maker);
+	const Portion *largest = NULL;
+	uint64_t busy_ns = 0;
 
+	for (size_t i = 0; i < maker->parts.count; i++) {
+		const Portion *part = &maker->parts.items[i];
+
+		busy_ns += part->ns;
+		if (!largest || compare_parts(part, largest) < 0)
+			largest = part;
+	}
 	if (timeline->whole_system || answer->idle_ns == 0 ||
-	    busy_ns >= NOTHING_DONE * (timeline->end_ns - timeline->start_ns))
+	    busy_ns >= HARDLY_ANY * (timeline->end_ns - timeline->start_ns))
 		return;
+	if (largest) {
+		_cleanup_free_ char *who = who_text(maker, largest);
+		_cleanup_free_ char *what = what_text(maker, largest);
+
+		answer->busy = xasprintf("%s: %s", who, what);
+	}
 	free_portions(maker);
 	answer->is_idle = maker->idle = true;
 	answer->busy_ns = busy_ns;
 	add_threads(maker);
+}
+
+/* Of parts that are as long, those of main threads say more: a server's others are its helpers. */
+static void put_main_threads_first(Maker *maker)
+{
+	const Timeline *timeline = maker->timeline;
+
+	for (size_t i = 1; i < maker->parts.count; i++) {
+		Portion *parts = maker->parts.items, part = parts[i];
+		const Thread *thread = &timeline->threads.items[part.thread];
+		size_t at = i;
+
+		if (timeline->processes.items[thread->process].threads.items[0] != part.thread)
+			continue;
+		while (at > 0 && parts[at - 1].ns <= AS_LONG * part.ns)
+			at--;
+		memmove(parts + at + 1, parts + at, (i - at) * sizeof(*parts));
+		parts[at] = part;
+	}
 }
 
 Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
@@ -375,6 +403,8 @@ Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 		answer_join_cpu_waits(&maker);
 	if (maker.parts.count > 1)
 		qsort(maker.parts.items, maker.parts.count, sizeof(Portion), compare_parts);
+	if (maker.idle)
+		put_main_threads_first(&maker);
 	for (size_t i = 0; i < maker.parts.count; i++) {
 		const Portion *part = &maker.parts.items[i];
 
@@ -430,4 +460,5 @@ void answer_free(Answer *answer)
 	}
 	vec_free(&answer->parts);
 	free(answer->waited_for);
+	free(answer->busy);
 }

@@ -28,7 +28,8 @@ typedef struct Answer {
 	bool is_path;	  /* the time is that of the critical path */
 	bool is_idle;	  /* the parts are idle waits, because there is nothing else */
 	uint64_t all_ns;  /* of the parts */
-	uint64_t busy_ns; /* is_idle: what there is else */
+	uint64_t busy_ns; /* is_idle: what there is else, */
+	char *busy;	  /* and the largest part of it; NULL: nothing */
 	uint64_t idle_ns;
 	size_t idle_threads;   /* not on the path, and idle for nearly all of their time */
 	VEC(AnswerPart) parts; /* the largest first, at most as many as were asked for */

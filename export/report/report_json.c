@@ -320,6 +320,7 @@ static void write_answer(Json *json, const Timeline *timeline, Frames *frames)
 	json_key_object(json, "answer");
 	json_key_bool(json, "is_path", answer.is_path);
 	json_key_bool(json, "is_idle", answer.is_idle);
+	json_key_u64(json, "busy_ns", answer.busy_ns);
 	json_key_u64(json, "ns", answer.all_ns);
 	json_key_array(json, "parts");
 	for (size_t i = 0; i < answer.parts.count; i++) {

@@ -314,8 +314,7 @@ static void print_answer(const Report *report, const Answer *answer)
 
 	page_paragraph(page, REPORT_INDENT, title);
 	if (answer->is_idle)
-		page_line(page, "where all threads were idle, %s (%s not idle):",
-			  DURATION(answer->all_ns), DURATION(answer->busy_ns));
+		page_line(page, "where all threads were idle, %s:", DURATION(answer->all_ns));
 	else if (!answer->is_path && answer->parts.count > 0)
 		page_line(page,
 			  report->timeline->whole_system
@@ -332,6 +331,9 @@ static void print_answer(const Report *report, const Answer *answer)
 	if (rest_ns > 0)
 		page_line(page, "%12s %7s  %zu smaller part%s", DURATION(rest_ns),
 			  PERCENT(rest_ns, answer->all_ns), rest_count, rest_count == 1 ? "" : "s");
+	if (answer->busy)
+		page_line(page, "not idle: %s, most of it %s", DURATION(answer->busy_ns),
+			  answer->busy);
 	if (answer->waited_for)
 		page_line(page, "most waited for: %s (%s)", answer->waited_for,
 			  DURATION(answer->waited_ns));

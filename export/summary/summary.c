@@ -238,6 +238,9 @@ SummaryLines summary_lines(const Timeline *timeline, Frames *frames, const Answe
 		add_text(&lines, "ran instead: ", rivals_line_text(timeline));
 		cpus = NULL;
 	}
+	if (answer->busy)
+		add_text(&lines, "not idle: ",
+			 xasprintf("%s, most of it %s", DURATION(answer->busy_ns), answer->busy));
 	if (answer->waited_for)
 		add_text(&lines, "most waited for: ",
 			 xasprintf("%s (%s)", answer->waited_for, DURATION(answer->waited_ns)));

@@ -268,22 +268,29 @@ static void test_idle(void **state)
 				 i ? REASON_IDLE_CONDVAR : REASON_IDLE_EPOLL);
 	}
 	fixture_interval(t, 0, 900 * MS, STATE_RUNNING, REASON_NONE);
-	fixture_interval(t, 0, 909 * MS, STATE_BLOCKED, REASON_IDLE_EPOLL);
+	fixture_interval(t, 0, 919 * MS, STATE_BLOCKED, REASON_IDLE_EPOLL);
 	fixture_finish(t);
 	answer = answer_make(t, frames, SIZE_MAX);
 	assert_true(answer.is_idle);
 	expect_part(&answer, 0, 2000, "server (2 threads)",
 		    "[idle: condition variable], 2 times of 1.000 s");
-	expect_part(&answer, 1, 991, "server (7)", "[idle: epoll], 2 times of 495.500 ms");
+	expect_part(&answer, 1, 981, "server (7)", "[idle: epoll], 2 times of 490.500 ms");
 	assert_int_equal(answer.parts.count, 2);
 	assert_int_equal(answer.all_ns, answer.idle_ns);
-	assert_int_equal(answer.busy_ns, 9 * MS);
+	assert_int_equal(answer.busy_ns, 19 * MS);
+	assert_string_equal(answer.busy, "server (7): running");
 	answer_free(&answer);
-	/* A thread that worked for 1 % of the window. */
+	/* As long as the other threads', the main thread's part is the first. */
+	t->threads.items[1].intervals.items[0].reason = REASON_IDLE_POLL;
+	answer = answer_make(t, frames, SIZE_MAX);
+	expect_part(&answer, 0, 981, "server (7)", "[idle: epoll], 2 times of 490.500 ms");
+	assert_int_equal(answer.parts.count, 3);
+	answer_free(&answer);
+	/* A thread that worked for 2 % of the window. */
 	t->threads.items[0].intervals.items[2].start_ns += MS;
 	answer = answer_make(t, frames, SIZE_MAX);
 	assert_false(answer.is_idle);
-	expect_part(&answer, 0, 10, "server (7)", "running");
+	expect_part(&answer, 0, 20, "server (7)", "running");
 	assert_int_equal(answer.parts.count, 1);
 	answer_free(&answer);
 	/* Of a whole system idle threads say nothing. */
