@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "functions.h"
+#include "script_language.h"
 #include <string.h>
 
 static char *library_key(const Library *library)
@@ -32,14 +33,22 @@ static uint32_t library_of(Functions *functions, uint32_t lib)
 	return functions->alike.items[lib];
 }
 
+/* Whether a file comes with a language, as "/usr/lib/python3.13/lib-dynload/_queue.so" does. */
+static bool is_extension(const Functions *functions, uint32_t lib)
+{
+	return lib != LIBRARY_NONE &&
+	       script_is_library(functions->frames->libraries.items[lib].path);
+}
+
 uint32_t functions_number(Functions *functions, const Frame *frame)
 {
 	Function function = {frame->function, library_of(functions, frame->lib), frame->nameless,
-			     frame->library};
+			     false};
 	uint64_t key = (uint64_t)function.name << 32 | function.lib;
 	uint32_t number = map_get(&functions->index, key);
 
 	if (number == MAP_NONE) {
+		function.library = frame->library || is_extension(functions, function.lib);
 		number = functions->list.count;
 		map_set(&functions->index, key, number);
 		*vec_push(&functions->list) = function;

@@ -15,7 +15,7 @@ typedef struct Function {
 	uint32_t name; /* Frames::strings */
 	uint32_t lib;  /* Frames::libraries: the first of equal ones; or LIBRARY_NONE */
 	bool nameless; /* Frame::nameless */
-	bool library;  /* Frame::library */
+	bool library;  /* Frame::library, or it is of a file that comes with the language */
 } Function;
 
 typedef struct Functions {

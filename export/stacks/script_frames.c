@@ -21,6 +21,14 @@ const ScriptLanguage *script_evaluated(const char *function)
 	return NULL;
 }
 
+bool script_is_library(const char *path)
+{
+	for (size_t i = 0; i < SCRIPT_LANGUAGES; i++)
+		if (languages[i] && languages[i]->is_library(path))
+			return true;
+	return false;
+}
+
 static bool is_glue(const char *function)
 {
 	for (size_t i = 0; i < SCRIPT_LANGUAGES; i++)

@@ -41,6 +41,9 @@ extern const ScriptLanguage script_python;
 /* Is ScriptLanguage::line of Python. A negative instruction has the code's first line. */
 uint32_t script_python_line(const struct rec_script_code *code, int32_t at);
 
+/* Returns whether a file of any name comes with a language that is known (is_library). */
+bool script_is_library(const char *path);
+
 /* Returns a language by its number (enum script_language); NULL: it is not known. */
 const ScriptLanguage *script_language(uint8_t number);
 

@@ -107,6 +107,8 @@ static void test_functions(void **state)
 	assert_false(script_python.is_library("/v/lib/python3.11/site-packages/flask/app.py"));
 	assert_false(script_python.is_library("/srv/python3.x/app.py"));
 	assert_false(script_python.is_library("queue.py"));
+	assert_true(script_is_library("/usr/lib/python3.13/lib-dynload/_queue.so"));
+	assert_false(script_is_library("/usr/lib/x86_64-linux-gnu/libpython3.13.so.1.0"));
 	assert_true(script_python.is_glue("_PyFunction_Vectorcall"));
 	assert_false(script_python.is_glue("list_sort"));
 }
