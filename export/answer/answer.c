@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "answer.h"
 #include "answer_private.h"
+#include "deadlock.h"
 #include "short_names.h"
 #include "text.h"
 #include "wait_fields.h"
@@ -418,6 +419,7 @@ Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 		answer.others++;
 		answer.others_ns += part->ns;
 	}
+	answer.deadlock = deadlock_text(timeline);
 	find_waited_for(&answer, timeline,
 			maker.parts.count > 0 ? strings_get(&maker.labels, maker.parts.items[0].who)
 					      : "");
@@ -461,4 +463,5 @@ void answer_free(Answer *answer)
 	vec_free(&answer->parts);
 	free(answer->waited_for);
 	free(answer->busy);
+	free(answer->deadlock);
 }

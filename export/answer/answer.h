@@ -35,6 +35,7 @@ typedef struct Answer {
 	VEC(AnswerPart) parts; /* the largest first, at most as many as were asked for */
 	size_t others;	       /* how many more there are, and their time */
 	uint64_t others_ns;
+	char *deadlock; /* deadlock_text() */
 	/* "child process wait for cc1 slow.c"; NULL: nothing that has a name, is not in the first
 	 * part and took at least 0.5 % of the time */
 	char *waited_for;

@@ -151,7 +151,7 @@ static const FunctionTime *innermost(const Maker *maker, const FunctionTimes *ti
 	for (size_t i = 0; i < times->list.count; i++) {
 		const FunctionTime *time = &times->list.items[i];
 
-		if (time->ns < ANSWER_MOST * times->all_ns ||
+		if (time->ns <= ANSWER_MOST * times->all_ns ||
 		    is_of_language(maker, time) != of_language || is_start(maker, time) ||
 		    (below && depth_of(time) >= depth_of(below)))
 			continue;

@@ -336,6 +336,10 @@ static void write_answer(Json *json, const Timeline *timeline, Frames *frames)
 	else
 		json_key_null(json, "waited_for");
 	json_key_u64(json, "waited_ns", answer.waited_ns);
+	if (answer.deadlock)
+		json_key_string(json, "deadlock", answer.deadlock);
+	else
+		json_key_null(json, "deadlock");
 	json_key_u64(json, "idle_threads", answer.idle_threads);
 	json_key_u64(json, "idle_ns", answer.idle_ns);
 	json_end_object(json);

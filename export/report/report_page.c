@@ -331,6 +331,8 @@ static void print_answer(const Report *report, const Answer *answer)
 	if (rest_ns > 0)
 		page_line(page, "%12s %7s  %zu smaller part%s", DURATION(rest_ns),
 			  PERCENT(rest_ns, answer->all_ns), rest_count, rest_count == 1 ? "" : "s");
+	if (answer->deadlock)
+		page_paragraph(page, REPORT_INDENT, answer->deadlock);
 	if (answer->busy)
 		page_line(page, "not idle: %s, most of it %s", DURATION(answer->busy_ns),
 			  answer->busy);

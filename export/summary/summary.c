@@ -238,6 +238,8 @@ SummaryLines summary_lines(const Timeline *timeline, Frames *frames, const Answe
 		add_text(&lines, "ran instead: ", rivals_line_text(timeline));
 		cpus = NULL;
 	}
+	if (answer->deadlock)
+		add_text(&lines, "", xstrdup(answer->deadlock));
 	if (answer->busy)
 		add_text(&lines, "not idle: ",
 			 xasprintf("%s, most of it %s", DURATION(answer->busy_ns), answer->busy));

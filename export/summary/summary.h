@@ -23,7 +23,7 @@ typedef struct SummaryOptions {
 void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 		   const SummaryOptions *options);
 
-#define SUMMARY_EXTRA_LINES 5
+#define SUMMARY_EXTRA_LINES 6
 
 /* What is said after the parts of the answer, a line each, the most important first. */
 typedef struct SummaryLines {
