@@ -369,19 +369,24 @@ static void add_idle(Maker *maker, Answer *answer)
 	add_threads(maker);
 }
 
+static bool is_of_main_thread(const Maker *maker, const Portion *part)
+{
+	return maker->timeline->threads.items[part->thread].is_main;
+}
+
 /* Of parts that are as long, those of main threads say more: a server's others are its helpers. */
 static void put_main_threads_first(Maker *maker)
 {
-	const Timeline *timeline = maker->timeline;
+	Portion *parts = maker->parts.items;
 
 	for (size_t i = 1; i < maker->parts.count; i++) {
-		Portion *parts = maker->parts.items, part = parts[i];
-		const Thread *thread = &timeline->threads.items[part.thread];
+		Portion part = parts[i];
 		size_t at = i;
 
-		if (timeline->processes.items[thread->process].threads.items[0] != part.thread)
+		if (!is_of_main_thread(maker, &part))
 			continue;
-		while (at > 0 && parts[at - 1].ns <= AS_LONG * part.ns)
+		while (at > 0 && parts[at - 1].ns <= AS_LONG * part.ns &&
+		       !is_of_main_thread(maker, &parts[at - 1]))
 			at--;
 		memmove(parts + at + 1, parts + at, (i - at) * sizeof(*parts));
 		parts[at] = part;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "deadlock.h"
-#include "reason.h"
+#include "futex_kinds.h"
 #include "short_names.h"
 #include "text.h"
 #include "wait_fields.h"
@@ -8,14 +8,23 @@
 
 /* So many threads of a circle are named. */
 #define NAMED_MOST 4
+/* A longer circle is a damaged capture's. */
+#define CIRCLE_MOST 256
+/* Names of locks are shortened to so many characters. */
+#define LOCK_NAME 32
 /* A thread of a killed process ends in less time after its last wait. */
 #define KILLED_NS (200 * NSEC_PER_MSEC)
 #define NO_WAIT	  SIZE_MAX
 
-static bool is_lock_wait(const Interval *interval)
+static bool is_mutex_wait(const Timeline *timeline, const Interval *wait)
 {
-	return interval->state == STATE_BLOCKED &&
-	       reason_info[wait_reason(interval)].category == CATEGORY_LOCK;
+	uint32_t basis = wait->user_stack < timeline->stacks.count
+				 ? timeline->stacks.items[wait->user_stack].basis
+				 : 0;
+
+	return wait->state == STATE_BLOCKED && !wait->unsampled &&
+	       wait_reason(wait) == REASON_MUTEX && basis &&
+	       futex_kind_is_owned_mutex(strings_get(&timeline->basis, basis - 1));
 }
 
 static bool was_killed(const Timeline *timeline, const Thread *thread)
@@ -25,13 +34,22 @@ static bool was_killed(const Timeline *timeline, const Thread *thread)
 	return process->exited_in_window && WIFSIGNALED(process->exit_code);
 }
 
+/* Returns whether a signal has ended wait i: the thread did not get what it waited for. */
+static bool ended_by_signal(const Thread *thread, size_t i)
+{
+	const WakerStack *stack = thread_waker_stack(thread, i);
+
+	return stack && !stack->unsampled && stack->by_signal;
+}
+
 /*
- * Returns the wait for a lock in which a thread was at the end: of the window, or of a process that
- * was killed. After that its threads only end. NO_WAIT: it was in none.
+ * Returns the wait for a mutex in which a thread was at the end: of the window, or of a process
+ * that was killed. After that its threads only end. NO_WAIT: it was in none.
  */
 static size_t last_wait(const Timeline *timeline, const Thread *thread)
 {
 	size_t i = thread->intervals.count;
+	const Interval *wait;
 
 	if (i == 0)
 		return NO_WAIT;
@@ -39,15 +57,15 @@ static size_t last_wait(const Timeline *timeline, const Thread *thread)
 		while (i > 1 && thread->intervals.items[i - 1].state != STATE_BLOCKED &&
 		       thread->end_ns - thread->intervals.items[i - 1].start_ns < KILLED_NS)
 			i--;
-	i--;
-	if (!is_lock_wait(&thread->intervals.items[i]) ||
-	    (i + 1 == thread->intervals.count &&
-	     !(thread->intervals.items[i].flags & INTERVAL_OPEN_END)))
+	wait = &thread->intervals.items[--i];
+	if (!is_mutex_wait(timeline, wait))
 		return NO_WAIT;
-	return i;
+	if (i + 1 == thread->intervals.count)
+		return wait->flags & INTERVAL_OPEN_END ? i : NO_WAIT;
+	return ended_by_signal(thread, i) ? i : NO_WAIT;
 }
 
-/* Returns the thread that has the lock for which a thread waits at the end; or THREAD_NONE. */
+/* Returns the thread that has the mutex for which a thread waits at the end; or THREAD_NONE. */
 static uint32_t awaited(const Timeline *timeline, uint32_t number)
 {
 	const Thread *thread = &timeline->threads.items[number];
@@ -64,11 +82,15 @@ static uint32_t awaited_object(const Timeline *timeline, uint32_t number)
 	return wait_object(timeline, thread, last_wait(timeline, thread));
 }
 
-/* Returns whether a wait for the object ended since a time: another thread may have it now. */
-static bool was_taken(const Timeline *timeline, uint32_t object, uint64_t since_ns)
+/*
+ * Returns whether another thread may have got the mutex since a time: a wait for it ended, or
+ * nothing is known of what a thread did.
+ */
+static bool was_taken(const Timeline *timeline, const Process *process, uint32_t object,
+		      uint64_t since_ns)
 {
-	for (size_t t = 0; t < timeline->threads.count; t++) {
-		const Thread *thread = &timeline->threads.items[t];
+	for (size_t t = 0; t < process->threads.count; t++) {
+		const Thread *thread = &timeline->threads.items[process->threads.items[t]];
 		size_t last = last_wait(timeline, thread);
 
 		for (size_t i = thread->intervals.count; i-- > 0;) {
@@ -76,7 +98,10 @@ static bool was_taken(const Timeline *timeline, uint32_t object, uint64_t since_
 
 			if (interval_end(thread, i) <= since_ns)
 				break;
-			if (i != last && is_lock_wait(interval) &&
+			if (interval->state == STATE_UNKNOWN)
+				return true;
+			if (i != last && interval->state == STATE_BLOCKED &&
+			    !ended_by_signal(thread, i) &&
 			    wait_object(timeline, thread, i) == object)
 				return true;
 		}
@@ -84,13 +109,30 @@ static bool was_taken(const Timeline *timeline, uint32_t object, uint64_t since_
 	return false;
 }
 
+/* Processes share the memory of a futex: its waiters in another one are not known by it. */
+static bool is_shared(const Object *object)
+{
+	const struct record *about = object->description;
+
+	return about && about->kind == REC_FUTEX &&
+	       ((const struct rec_futex *)about)->memory == MEMORY_SHARED;
+}
+
+/* Returns whether it is certain that the thread for which another one waits has the mutex. */
 static bool still_holds(const Timeline *timeline, uint32_t waiter)
 {
 	const Thread *thread = &timeline->threads.items[waiter];
-	uint64_t since_ns = thread->intervals.items[last_wait(timeline, thread)].start_ns;
+	const Thread *holder = &timeline->threads.items[awaited(timeline, waiter)];
+	const Interval *wait = &thread->intervals.items[last_wait(timeline, thread)];
 	uint32_t object = awaited_object(timeline, waiter);
 
-	return object != OBJECT_NONE && !was_taken(timeline, object, since_ns);
+	/* What happened since the wait began is not all in the window. */
+	if (wait->flags & INTERVAL_OPEN_START && timeline_is_part(timeline))
+		return false;
+	return object != OBJECT_NONE && holder->process == thread->process &&
+	       !is_shared(&timeline->objects.list.items[object]) &&
+	       !was_taken(timeline, &timeline->processes.items[thread->process], object,
+			  wait->start_ns);
 }
 
 /* Returns the number of threads in the circle that a thread is in; 0: it may not be one. */
@@ -104,14 +146,15 @@ static size_t circle_length(const Timeline *timeline, uint32_t first)
 		const Thread *thread = &timeline->threads.items[number];
 		size_t wait = last_wait(timeline, thread);
 
-		if (!still_holds(timeline, number))
+		if (length == CIRCLE_MOST || !still_holds(timeline, number))
 			return 0;
 		start_ns = MAX(start_ns, thread->intervals.items[wait].start_ns);
 		end_ns = MIN(end_ns, interval_end(thread, wait));
 		number = awaited(timeline, number);
 		length++;
 	} while (number != first);
-	return start_ns < end_ns ? length : 0; /* they wait at the same time */
+	/* They wait at the same time. A thread's own mutex is not known as such. */
+	return length > 1 && start_ns < end_ns ? length : 0;
 }
 
 static char *label_of(const Timeline *timeline, uint32_t number)
@@ -128,12 +171,12 @@ static char *label_of(const Timeline *timeline, uint32_t number)
 static char *lock_name(const Timeline *timeline, uint32_t waiter)
 {
 	const Object *object = &timeline->objects.list.items[awaited_object(timeline, waiter)];
-	_cleanup_free_ char *address = NULL;
+	bool is_named = short_names_exists(object);
+	_cleanup_free_ char *name =
+		is_named ? short_names_object(object) : text_printable(object->name);
+	_cleanup_free_ char *shortened = short_names_cut(name, LOCK_NAME);
 
-	if (short_names_exists(object))
-		return short_names_object(object);
-	address = text_printable(object->name);
-	return xasprintf("a lock at %s", address);
+	return xasprintf("%s%s", is_named ? "" : "a lock at ", shortened);
 }
 
 static char *circle_text(const Timeline *timeline, uint32_t first, size_t length)
@@ -146,10 +189,8 @@ static char *circle_text(const Timeline *timeline, uint32_t first, size_t length
 		uint32_t holder = awaited(timeline, number);
 		_cleanup_free_ char *lock = lock_name(timeline, number);
 		_cleanup_free_ char *label = label_of(timeline, holder);
-		char *longer =
-			length == 1 ? xasprintf("%s waits for %s, which it has itself", text, lock)
-				    : xasprintf("%s%s waits for %s, held by %s", text,
-						i > 0 ? ", which" : "", lock, label);
+		char *longer = xasprintf("%s%s waits for %s, held by %s", text,
+					 i > 0 ? ", which" : "", lock, label);
 
 		free(text);
 		text = longer;
@@ -169,6 +210,9 @@ char *deadlock_text(const Timeline *timeline)
 	/* By thread: the chain in which it was first seen, counted from 1. */
 	_cleanup_free_ uint32_t *seen = xcalloc(timeline->threads.count + 1, sizeof(*seen));
 
+	/* Another thread of a process may have got a lock. */
+	if (timeline->partial)
+		return NULL;
 	for (uint32_t t = 0; t < timeline->threads.count; t++) {
 		uint32_t number = t;
 		size_t length = 0;

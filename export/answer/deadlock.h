@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * deadlock.h - threads that wait for locks of each other, so that none can go on.
+ * deadlock.h - threads that wait for mutexes of each other, so that none can go on.
  *
- * The holder of a lock is known when the wait for it begins. That it still has the lock follows if
- * no wait for the same lock has ended since: an unlock would have woken one of its waiters. Where
- * this is not certain, nothing is said.
+ * Only waits without a time limit count, for mutexes of glibc, which store their owners, within one
+ * process. The owner is read when the wait for it begins. That it still has the mutex follows if no
+ * wait for the same mutex has ended since: an unlock would have woken one of its waiters. Where
+ * something of this is not known, nothing is said.
  */
 #ifndef WALLPROF_DEADLOCK_H
 #define WALLPROF_DEADLOCK_H

@@ -271,6 +271,25 @@ bool futex_kind_has_timeout(const char *function)
 		!strncmp(bare, "pthread_cond_clockwait", length));
 }
 
+bool futex_kind_is_owned_mutex(const char *function)
+{
+	static const char *const names[] = {
+		"lll_lock_wait",
+		"pthread_mutex_lock",
+		"pthread_mutex_lock_full",
+		"pthread_mutex_cond_lock",
+		"pthread_mutex_cond_lock_full",
+		"mtx_lock",
+	};
+	size_t length;
+	const char *bare = bare_name(function, &length);
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (length == strlen(names[i]) && !memcmp(bare, names[i], length))
+			return true;
+	return false;
+}
+
 bool futex_kind_reason(enum reason reason)
 {
 	switch (reason) {

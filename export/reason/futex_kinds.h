@@ -54,6 +54,12 @@ bool futex_kind_is_musl(const char *function);
 /* Returns whether it waits for a condition variable with a time limit. */
 bool futex_kind_has_timeout(const char *function);
 
+/*
+ * Returns whether it waits without a time limit for a mutex of glibc, which stores its owner.
+ * Functions that wait for glibc's own locks, which have no owner, are none of these.
+ */
+bool futex_kind_is_owned_mutex(const char *function);
+
 /* Returns whether threads wait for futexes with this reason. */
 bool futex_kind_reason(enum reason reason);
 

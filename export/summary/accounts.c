@@ -52,11 +52,6 @@ Accounts accounts_of(const Timeline *timeline)
 	return accounts;
 }
 
-bool accounts_is_part(const Timeline *timeline)
-{
-	return timeline->cut || timeline_meta(timeline, "flight_recorder_ns");
-}
-
 void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts *accounts)
 {
 	fprintf(file,
@@ -66,7 +61,7 @@ void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts 
 		DURATION(accounts->ledger[STATE_BLOCKED]),
 		DURATION(accounts->ledger[STATE_UNKNOWN]), DURATION(accounts->lifetime));
 	if (accounts->known == 0) {
-		fputs(accounts_is_part(timeline)
+		fputs(timeline_is_part(timeline)
 			      ? "kernel accounting: not available for a part of a recording\n"
 			      : "kernel accounting: not received\n",
 		      file);
@@ -254,7 +249,7 @@ static void print_untraced(FILE *file, const Timeline *timeline)
 
 void accounts_print_losses(FILE *file, const Timeline *timeline)
 {
-	bool part = accounts_is_part(timeline), any;
+	bool part = timeline_is_part(timeline), any;
 
 	any = print_lost_kinds(file, timeline, part ? PART_SHOWN : PART_ALL, "events lost: ");
 	if (any)
@@ -314,7 +309,7 @@ char *accounts_loss_text(const Timeline *timeline)
 
 	if (!stream)
 		return NULL;
-	any = print_lost_kinds(stream, timeline, accounts_is_part(timeline) ? PART_SHOWN : PART_ALL,
+	any = print_lost_kinds(stream, timeline, timeline_is_part(timeline) ? PART_SHOWN : PART_ALL,
 			       "events lost: ");
 	if (!timeline->complete) {
 		fprintf(stream, "%sthe recording was cut off", any ? "; " : "");

@@ -24,9 +24,6 @@ typedef struct Accounts {
 	uint64_t clocked_kernel_running, clocked_running;
 } Accounts;
 
-/* Returns whether the window is only a part of the recording. */
-bool accounts_is_part(const Timeline *timeline);
-
 Accounts accounts_of(const Timeline *timeline);
 
 /*

@@ -66,7 +66,7 @@ static bool ended(const Timeline *timeline, const Answer *answer, uint64_t *ret_
 		return false;
 	process = &timeline->processes
 			   .items[timeline->threads.items[timeline->command_thread].process];
-	if (!process->exited_in_window || accounts_is_part(timeline))
+	if (!process->exited_in_window || timeline_is_part(timeline))
 		return false;
 	*ret_ns = process->end_ns - process->start_ns;
 	return true;
@@ -238,15 +238,16 @@ SummaryLines summary_lines(const Timeline *timeline, Frames *frames, const Answe
 		add_text(&lines, "ran instead: ", rivals_line_text(timeline));
 		cpus = NULL;
 	}
-	if (answer->deadlock)
+	if (answer->deadlock && all)
 		add_text(&lines, "", xstrdup(answer->deadlock));
 	if (answer->busy)
 		add_text(&lines, "not idle: ",
 			 xasprintf("%s, most of it %s", DURATION(answer->busy_ns), answer->busy));
-	if (answer->waited_for)
+	/* A deadlock says which locks are waited for. */
+	if (answer->waited_for && (all || !answer->deadlock))
 		add_text(&lines, "most waited for: ",
 			 xasprintf("%s (%s)", answer->waited_for, DURATION(answer->waited_ns)));
-	if (all || !disk || !answer->waited_for)
+	if (all || (!answer->deadlock && (!disk || !answer->waited_for)))
 		add_text(&lines, "", lock_line_text(timeline, frames));
 	add_text(&lines, "disk: ", disk);
 	add_text(&lines, "CPUs: ", cpus);
@@ -277,8 +278,13 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	if (extra.has_cpus && answer_is_of_cpus(&answer))
 		room = MIN(room, (size_t)3);
 	page_init(&page, file);
+	/* It may be longer than a line, and ends with what closes the circle. */
+	if (answer.deadlock)
+		room -= MIN(room, lines_needed(&page, answer.deadlock));
 	page_line(&page, "%s", head);
 	print_parts(&page, &answer, room);
+	if (answer.deadlock)
+		page_paragraph(&page, INDENT, answer.deadlock);
 	for (size_t i = 0; i < extra.count; i++)
 		page_line(&page, "%s", extra.list[i]);
 	summary_lines_free(&extra);

@@ -222,6 +222,11 @@ const char *timeline_meta(const Timeline *timeline, const char *key)
 	return NULL;
 }
 
+bool timeline_is_part(const Timeline *timeline)
+{
+	return timeline->cut || timeline_meta(timeline, "flight_recorder_ns");
+}
+
 bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number)
 {
 	const char *text = timeline_meta(timeline, key);

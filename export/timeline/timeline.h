@@ -370,6 +370,7 @@ typedef struct Timeline {
 	bool whole_system;	    /* all processes were recorded */
 	bool complete;		    /* it has a REC_END */
 	bool cut;		    /* the window is a part of the recorded one */
+	bool partial;		    /* threads of its processes are left out */
 	/* The command's main thread; THREAD_NONE: there is no command. */
 	uint32_t command_thread;
 	VEC(Process) processes; /* in order of appearance */
@@ -527,6 +528,9 @@ static inline uint64_t timeline_time(const Timeline *timeline, uint64_t ns)
 {
 	return ns > timeline->start_ns ? ns - timeline->start_ns : 0;
 }
+
+/* Returns whether the window is only a part of the recording. */
+bool timeline_is_part(const Timeline *timeline);
 
 /* Returns the value of a REC_META key ("kernel", "command", …), or NULL. */
 const char *timeline_meta(const Timeline *timeline, const char *key);

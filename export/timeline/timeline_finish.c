@@ -456,6 +456,7 @@ static void finish_timeline(TimelineBuilder *builder)
 	_cleanup_free_ uint32_t *numbers = xmalloc(builder->targets.count * sizeof(*numbers));
 
 	set_window(builder);
+	builder->timeline->partial = is_partial(builder);
 	spans_prepare(&builder->lost_switches);
 	spans_prepare(&builder->lost_wakings);
 	for (size_t i = 0; i < builder->processes.count; i++)

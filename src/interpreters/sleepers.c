@@ -298,14 +298,31 @@ static bool consider(Sleepers *sleepers, Sleeper *sleeper, uint64_t deadline_ns)
 	return may_wait;
 }
 
+/* They are in the order of their times, unless a round has sorted them. */
+static void drop_old(Sleepers *sleepers)
+{
+	uint64_t now = now_ns();
+	size_t old = 0;
+
+	while (old < sleepers->list.count && sleepers->list.items[old].ns + SLEEPERS_KEPT_NS <= now)
+		old++;
+	if (old == 0)
+		return;
+	sleepers->list.count -= old;
+	memmove(sleepers->list.items, sleepers->list.items + old,
+		sleepers->list.count * sizeof(Sleeper));
+}
+
 int sleepers_read(Sleepers *sleepers, uint64_t deadline_ns)
 {
 	Reading *reading = &sleepers->reading;
 	size_t kept = 0;
 
 	/* Most systems have thousands of threads that sleep. */
-	if (!interpreters_any(sleepers->interpreters))
+	if (!interpreters_any(sleepers->interpreters)) {
+		drop_old(sleepers);
 		return 0;
+	}
 	if (sleepers->unsorted && sleepers->list.count > 1)
 		qsort(sleepers->list.items, sleepers->list.count, sizeof(Sleeper),
 		      compare_sleepers);

@@ -2,13 +2,14 @@
 """Threads that wait for locks of each other, and what only looks like it."""
 import re
 import subprocess
-import time
+from pathlib import Path
 
 import pytest
 
-from harness import WORKLOADS, check, expect_failure, needs_root, read_report
+from harness import WORKLOADS, check, current_call, expect_failure, needs_root, read_report, wait_until
 
 pytestmark = pytest.mark.untimed
+FUTEX = 202
 
 
 def rotated(list_):
@@ -32,7 +33,9 @@ def check_circle(text, tids):
 def start(context, ring, behind, closed):
     process = context.start([WORKLOADS / "deadlock", ring, behind, closed], stdout=subprocess.PIPE, text=True)
     tids = [int(tid) for tid in process.stdout.readline().split()]
-    time.sleep(0.2)  # until they wait
+    tasks = Path(f"/proc/{process.pid}/task")
+    wait_until(lambda: sum(current_call(task.name)[:1] == [FUTEX] for task in tasks.iterdir())
+               == ring + behind + closed, "the threads wait")  # and the main thread, for one of them
     return process, tids
 
 

@@ -16,6 +16,9 @@ static Timeline *make_waits(const int *holders)
 {
 	Timeline *t = fixture_new(100 * MS);
 	uint32_t process = fixture_process(t, 7, "bank", 0, 100 * MS);
+	uint32_t stack = fixture_stack(t, 0x1000, true);
+
+	t->stacks.items[stack].basis = strings_intern(&t->basis, "___pthread_mutex_lock") + 1;
 
 	for (uint32_t i = 0; i < THREADS; i++) {
 		uint32_t thread = fixture_thread(t, process, 7 + i, names[i], 0, 100 * MS);
@@ -28,6 +31,7 @@ static Timeline *make_waits(const int *holders)
 		fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
 		wait = fixture_interval(t, thread, (i + 1) * MS, STATE_BLOCKED, REASON_MUTEX);
 		wait->flags = INTERVAL_OPEN_END;
+		wait->user_stack = stack;
 		wait->lock_holder = holders[i] < 0 ? THREAD_NONE
 						   : t->threads.items[thread].task + holders[i] - i;
 		*vec_push(&t->threads.items[thread].object_waits) =
@@ -53,24 +57,24 @@ static void expect(Timeline *t, const char *expected)
 		assert_null(text);
 }
 
+#define CIRCLE                                                                                     \
+	"deadlock: bank (7) waits for lock0, held by b (8), which waits for lock1, held by bank "  \
+	"(7)"
+
 static void test_circles(void **state)
 {
-	static const int two[] = {1, 0, -1, -1}, behind[] = {1, 2, 1, 0}, own[] = {-1, -1, 2, 2},
-			 all[] = {1, 2, 3, 0}, none[] = {1, 2, 3, -1};
+	static const int two[] = {1, 0, -1, -1}, behind[] = {1, 2, 1, 0}, all[] = {1, 2, 3, 0},
+			 none[] = {1, 2, 3, -1};
 	Timeline *t;
 
 	(void)state;
 	t = make_waits(two);
-	expect(t, "deadlock: bank (7) waits for lock0, held by b (8), which waits for lock1, held "
-		  "by bank (7)");
+	expect(t, CIRCLE);
 	timeline_free(t);
 	/* Two threads that wait behind a circle are not of it. */
 	t = make_waits(behind);
 	expect(t, "deadlock: b (8) waits for lock1, held by c (9), which waits for lock2, held "
 		  "by b (8)");
-	timeline_free(t);
-	t = make_waits(own);
-	expect(t, "deadlock: c (9) waits for lock2, which it has itself");
 	timeline_free(t);
 	t = make_waits(all);
 	expect(t, "deadlock: bank (7) waits for lock0, held by b (8), which waits for lock1, held "
@@ -100,10 +104,59 @@ static void test_no_circle(void **state)
 	/* Another thread's wait for the same lock ends later: it may have the lock now. */
 	t->threads.items[3].object_waits.items[0].object =
 		t->threads.items[0].object_waits.items[0].object;
-	expect(t, "deadlock: bank (7) waits for lock0, held by b (8), which waits for lock1, held "
-		  "by bank (7)");
+	expect(t, CIRCLE);
 	wait_of(t, 3)->flags = 0;
 	t->threads.items[3].end_ns = t->start_ns + 50 * MS;
+	expect(t, NULL);
+	timeline_free(t);
+}
+
+/* The functions in which threads wait are of a mutex with an owner, and without a time limit. */
+static void test_functions(void **state)
+{
+	static const struct {
+		const char *function;
+		bool counts;
+	} cases[] = {
+		{"__lll_lock_wait", true},
+		{"pthread_mutex_lock@GLIBC_2.2.5", true},
+		{"__GI___lll_lock_wait_private", false},
+		{"pthread_mutex_timedlock", false},
+		{"<std::sys::sync::mutex::futex::Mutex>::lock_contended", false},
+		{"pthread_rwlock_wrlock", false},
+	};
+	static const int two[] = {1, 0, -1, -1};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Timeline *t = make_waits(two);
+
+		t->stacks.items[wait_of(t, 0)->user_stack].basis =
+			strings_intern(&t->basis, cases[i].function) + 1;
+		expect(t, cases[i].counts ? CIRCLE : NULL);
+		timeline_free(t);
+	}
+}
+
+/* What is not known may be that another thread has got a lock. */
+static void test_unknown(void **state)
+{
+	static const int two[] = {1, 0, -1, -1};
+	Timeline *t = make_waits(two);
+
+	(void)state;
+	t->partial = true;
+	expect(t, NULL);
+	t->partial = false;
+	wait_of(t, 3)->state = STATE_UNKNOWN;
+	expect(t, NULL);
+	wait_of(t, 3)->state = STATE_BLOCKED;
+	wait_of(t, 0)->flags |= INTERVAL_OPEN_START;
+	expect(t, CIRCLE);
+	t->cut = true;
+	expect(t, NULL);
+	t->cut = false;
+	wait_of(t, 1)->unsampled = true;
 	expect(t, NULL);
 	timeline_free(t);
 }
@@ -115,20 +168,23 @@ static void test_killed(void **state)
 	Timeline *t = make_waits(two);
 
 	(void)state;
-	for (int i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++) {
 		wait_of(t, i)->flags = 0;
-	expect(t, NULL);
-	for (uint32_t i = 0; i < 2; i++)
 		fixture_interval(t, i, 99 * MS, STATE_RUNNING, REASON_NONE);
+		*vec_push(&t->threads.items[i].waker_stacks) =
+			(WakerStack){.start_ns = wait_of(t, i)->start_ns, .by_signal = true};
+	}
+	expect(t, NULL);
 	t->processes.items[0].exited_in_window = true;
 	expect(t, NULL); /* it has exited */
 	t->processes.items[0].exit_code = 15;
-	expect(t, "deadlock: bank (7) waits for lock0, held by b (8), which waits for lock1, held "
-		  "by bank (7)");
+	expect(t, CIRCLE);
+	/* Something else ended one of the waits: the thread got its lock. */
+	t->threads.items[0].waker_stacks.items[0].by_signal = false;
+	expect(t, NULL);
+	t->threads.items[0].waker_stacks.items[0].by_signal = true;
 	/* The first wait was over when the second one began. */
-	t->threads.items[1].intervals.items[1].start_ns = t->start_ns + 99 * MS;
-	t->threads.items[1].object_waits.items[0].start_ns = t->start_ns + 99 * MS;
-	t->threads.items[1].intervals.items[2].start_ns = t->start_ns + 99 * MS + 1000;
+	t->threads.items[0].intervals.items[2].start_ns = wait_of(t, 1)->start_ns;
 	expect(t, NULL);
 	timeline_free(t);
 }
@@ -136,8 +192,8 @@ static void test_killed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_circles),
-		cmocka_unit_test(test_no_circle),
+		cmocka_unit_test(test_circles),	  cmocka_unit_test(test_no_circle),
+		cmocka_unit_test(test_functions), cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_killed),
 	};
 
