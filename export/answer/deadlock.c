@@ -4,7 +4,6 @@
 #include "short_names.h"
 #include "text.h"
 #include "wait_fields.h"
-#include <sys/wait.h>
 
 /* So many threads of a circle are named. */
 #define NAMED_MOST 4
@@ -12,8 +11,6 @@
 #define CIRCLE_MOST 256
 /* Names of locks are shortened to so many characters. */
 #define LOCK_NAME 32
-/* A thread of a killed process ends in less time after its last wait. */
-#define KILLED_NS (200 * NSEC_PER_MSEC)
 #define NO_WAIT	  SIZE_MAX
 
 static bool is_mutex_wait(const Timeline *timeline, const Interval *wait)
@@ -27,13 +24,6 @@ static bool is_mutex_wait(const Timeline *timeline, const Interval *wait)
 	       futex_kind_is_owned_mutex(strings_get(&timeline->basis, basis - 1));
 }
 
-static bool was_killed(const Timeline *timeline, const Thread *thread)
-{
-	const Process *process = &timeline->processes.items[thread->process];
-
-	return process->exited_in_window && WIFSIGNALED(process->exit_code);
-}
-
 /* Returns whether a signal has ended wait i: the thread did not get what it waited for. */
 static bool ended_by_signal(const Thread *thread, size_t i)
 {
@@ -43,26 +33,22 @@ static bool ended_by_signal(const Thread *thread, size_t i)
 }
 
 /*
- * Returns the wait for a mutex in which a thread was at the end: of the window, or of a process
- * that was killed. After that its threads only end. NO_WAIT: it was in none.
+ * Returns the wait for a mutex in which a thread was at the end: of the window, or when a signal
+ * came after which it has not slept again: the process was killed. NO_WAIT: it was in none.
  */
 static size_t last_wait(const Timeline *timeline, const Thread *thread)
 {
 	size_t i = thread->intervals.count;
 	const Interval *wait;
 
+	while (i > 0 && thread->intervals.items[i - 1].state != STATE_BLOCKED)
+		i--;
 	if (i == 0)
 		return NO_WAIT;
-	if (was_killed(timeline, thread))
-		while (i > 1 && thread->intervals.items[i - 1].state != STATE_BLOCKED &&
-		       thread->end_ns - thread->intervals.items[i - 1].start_ns < KILLED_NS)
-			i--;
 	wait = &thread->intervals.items[--i];
 	if (!is_mutex_wait(timeline, wait))
 		return NO_WAIT;
-	if (i + 1 == thread->intervals.count)
-		return wait->flags & INTERVAL_OPEN_END ? i : NO_WAIT;
-	return ended_by_signal(thread, i) ? i : NO_WAIT;
+	return wait->flags & INTERVAL_OPEN_END || ended_by_signal(thread, i) ? i : NO_WAIT;
 }
 
 /* Returns the thread that has the mutex for which a thread waits at the end; or THREAD_NONE. */

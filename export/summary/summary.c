@@ -274,13 +274,13 @@ void summary_print(FILE *file, const Timeline *timeline, Frames *frames,
 	size_t room = SUMMARY_LINES - 3 - others - MIN(lines.count, remarks_most);
 	Page page;
 
-	/* Then the line about CPUs is the fifth at the latest. */
-	if (extra.has_cpus && answer_is_of_cpus(&answer))
+	/* Then the line that says most about the parts is the fifth at the latest. */
+	if ((extra.has_cpus && answer_is_of_cpus(&answer)) || answer.waited_for || answer.deadlock)
 		room = MIN(room, (size_t)3);
 	page_init(&page, file);
 	/* It may be longer than a line, and ends with what closes the circle. */
-	if (answer.deadlock)
-		room -= MIN(room, lines_needed(&page, answer.deadlock));
+	if (answer.deadlock && room > 1)
+		room -= MIN(room - 1, lines_needed(&page, answer.deadlock));
 	page_line(&page, "%s", head);
 	print_parts(&page, &answer, room);
 	if (answer.deadlock)
