@@ -257,7 +257,7 @@ def test_results(context):
     """What fails once is tried again when all is over, and fails if it does so twice; no more than a few are tried. A skip
     says why, and a test that ends its process is no pass."""
     xml = context.path("junit.xml")
-    status, lines = run_suites(context, "a.", "b.", "c.", f"--junitxml={xml}")
+    status, lines = run_suites(context, "a.", "b.", "c.", f"--junitxml={xml}", WALLPROF_SECOND_TRIES="5")
     check_lines(lines, "ok ", ["ok a.good", "ok a.p", "ok a.q", "ok a.r", "ok b.in_main"])
     check_lines(lines, "skip ", ["skip a.absent: it is absent", "skip b.host: its host was too busy: is busy"])
     check_lines(lines, "not ok ", ["not ok a.wrong", "not ok b.error", "not ok b.late", "not ok c.ends"])
@@ -279,7 +279,7 @@ def test_results(context):
 def test_results_in_guests(context):
     """A wrong time fails at the last attempt there, and a host that was too busy is no pass. Five are tried again at the
     end, and all names come first."""
-    status, lines = run_suites(context, "--guest", "a.", "b.", "c.", WALLPROF_GUEST="1")
+    status, lines = run_suites(context, "--guest", "a.", "b.", "c.", WALLPROF_GUEST="1", WALLPROF_SECOND_TRIES="5")
     check_lines(lines, "plan ", ["plan a.good a.wrong a.absent a.p a.q a.r b.in_main b.late b.host"])
     check_lines(lines, ("# left", "# b."), ["# left to the host, 2 tests: it ends its process",
                                             "# b.in_main failed, and is tried once more at the end:"]
