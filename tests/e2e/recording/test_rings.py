@@ -48,10 +48,18 @@ def check_groups(groups, group_cpus):
     check(all(used > 0 for _, used in groups), f"{groups}: nothing was sent through some")
 
 
+def check_nothing_lost(report):
+    """But for page faults that the kernel kept from wallprof, as their hook was running: a program may be preempted."""
+    skipped = sum(loss["count"] for loss in report["losses"]
+                  if loss["kind"] == "page fault" and loss["cause"] == "hook already running on that CPU")
+    for kind, total in report["totals"].items():
+        lost = skipped if kind == "page fault" else 0
+        check(total["sent"] - total["received"] == total["lost"] == lost, f"{kind}: {total}")
+
+
 def check_sums(report, truth):
     """Nothing is lost, and the kernel counted the same switches and processes."""
-    for kind, total in report["totals"].items():
-        check(total["sent"] == total["received"] and total["lost"] == 0, f"{kind}: {total}")
+    check_nothing_lost(report)
     ledgers = {thread["tid"]: thread for thread in report["threads"]}
     for thread in truth.threads:
         if thread["tid"] == truth.pid:
@@ -109,8 +117,7 @@ def test_groups(context):
 
 def check_switches(report):
     """The kernel counted the same switches, and nothing is lost."""
-    for kind, total in report["totals"].items():
-        check(total["sent"] == total["received"] and total["lost"] == 0, f"{kind}: {total}")
+    check_nothing_lost(report)
     for thread in report["threads"]:
         total = thread["kernel"]["nvcsw"] + thread["kernel"]["nivcsw"]
         check(0 <= total - thread["switch_outs"] <= 1,
