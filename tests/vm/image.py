@@ -22,7 +22,7 @@ APPLETS = ("cat", "date", "ifconfig", "insmod", "kill", "mkdir", "mkfifo", "moun
 TOOLS = {"bpftool": "bpftool", "curl": "curl", "dmsetup": "dmsetup", "perf": "linux-perf", "setpriv": "util-linux",
          "redis-server": "redis-server", "unshare": "util-linux", "zstd": "zstd"}
 SOURCES = ("bpf", "src", "export", "tests/conftest.py", "tests/e2e", "tests/pytest.ini", "tests/run",
-           "tests/support/py", "tests/vm", "tests/workloads/scripts", "tools")
+           "tests/support/browser", "tests/support/py", "tests/vm", "tests/workloads/scripts", "tools")
 # pytest and what it needs; some of these only some versions of it.
 PYTHON_PACKAGES = ("_pytest", "attr", "exceptiongroup", "iniconfig", "packaging", "pluggy", "py", "pygments", "pytest",
                    "tomli")
