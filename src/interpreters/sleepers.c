@@ -8,10 +8,13 @@
 
 #include "script_reader.h"
 
-/* All lists are the program's, and may be circles: no thread is read for longer at once. */
-#define SLEEPER_NS (4 * NSEC_PER_MSEC)
+/*
+ * All lists are the program's, and may be circles: no thread is read for longer at once. Most take
+ * less than a millisecond; on an emulated machine system calls are thirty times as slow.
+ */
+#define SLEEPER_NS (30 * NSEC_PER_MSEC)
 /* The states of up to PYTHON_THREADS_MAX threads are read at once. */
-#define LIST_NS (50 * NSEC_PER_MSEC)
+#define LIST_NS (100 * NSEC_PER_MSEC)
 /* The recorder may have been preempted while it read. */
 #define SLEEPER_TRIES 3
 

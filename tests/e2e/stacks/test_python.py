@@ -441,7 +441,7 @@ def test_hung(context):
     def check_first(function):
         lines = done.stderr.splitlines()
         at = next(i for i, line in enumerate(lines) if line.startswith("recorded "))
-        check("100 % idle); idle waits of" in lines[at] and f"(7 threads): [idle: queue] in {function} ←" in lines[at + 1],
+        check("100 % idle); idle waits of" in lines[at] and f"(7 threads): [idle: queue] in {function} " in lines[at + 1],
               f"not the first line: {done.stderr}")
     check_first("next_job (hung.py)")
     expect_failure(check_first, "get (queue.py)")
