@@ -203,7 +203,8 @@ static void add_past(PastMappings *past, const ImageMapping *mapping, uint64_t s
 
 	if (mapping->from_ns >= to_ns)
 		return;
-	if (past->count == PAST_MAX)
+	/* The first one is among the oldest: if it stays, all do, and looking takes long. */
+	if (past->count == PAST_MAX && past->items[0].to_ns + IMAGES_PAST_NS <= to_ns)
 		drop_past(past, to_ns);
 	if (past->count == PAST_MAX)
 		return;

@@ -297,10 +297,7 @@ static uint64_t cost_of(uint32_t count)
 	return least;
 }
 
-/*
- * Four times as many cost some four times as much, and not sixteen times. They do not fit into a
- * cache that others use, so it may be nine times.
- */
+/* Four times as many cost some four times as much, or more if they lack room in a cache. */
 static void test_cost(void **state)
 {
 	uint64_t few = cost_of(15000), many = cost_of(60000);
