@@ -136,7 +136,7 @@ static void write_legend(const Flamegraph *graph)
 	}
 }
 
-/* What the picture is of, and what is missing in it. */
+/* What the picture is of, and what is missing in it, the most important first: it may be cut. */
 static char *notes(const Flamegraph *graph)
 {
 	_cleanup_free_ char *losses = accounts_loss_text(graph->timeline), *left_out = NULL;
@@ -149,9 +149,9 @@ static char *notes(const Flamegraph *graph)
 				     graph->left_out, DURATION(graph->least_ns));
 	return xasprintf("wall-clock time of %zu thread%s: %s%s%s%s%s%s%s%s", threads,
 			 threads == 1 ? "" : "s", DURATION(graph->layout.all_ns),
-			 states ? "; " : "", states ? states : "", left_out ? left_out : "",
-			 losses ? "; " : "", losses ? losses : "", budget ? "; " : "",
-			 budget ? budget : "");
+			 states ? "; " : "", states ? states : "", budget ? "; " : "",
+			 budget ? budget : "", losses ? "; " : "", losses ? losses : "",
+			 left_out ? left_out : "");
 }
 
 static void write_head(const Flamegraph *graph, uint64_t height)
