@@ -141,7 +141,7 @@ static bool is_nameless(const Maker *maker, const FunctionTime *time)
 
 /*
  * Returns the innermost function that has most of the time, of the language's or of others, and
- * that lies outside of another one (NULL: of none). NULL: there is no such function.
+ * that lies outside of another one (NULL: of none). NULL: no function does.
  */
 static const FunctionTime *innermost(const Maker *maker, const FunctionTimes *times,
 				     bool of_language, const FunctionTime *below)

@@ -22,9 +22,9 @@ void sleepers_free(Sleepers *sleepers);
 void sleepers_add(Sleepers *sleepers, const struct rec_stack_copy *copy);
 
 /*
- * Reads the frames of those whose process is known to run an interpreter, one after the other up to
- * the deadline. The others wait for the next call, up to SLEEPERS_KEPT_NS. Returns 0 or the sink's
- * error.
+ * Reads the frames of threads of processes that are known to run an interpreter, one after the
+ * other up to the deadline. The others wait for the next call, up to SLEEPERS_KEPT_NS. Returns 0 or
+ * the sink's error.
  */
 int sleepers_read(Sleepers *sleepers, uint64_t deadline_ns);
 
