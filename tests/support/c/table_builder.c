@@ -15,6 +15,13 @@ UnwindTable make_table(uint64_t seed, size_t rows)
 			.cfa_offset = 8 * i,
 			.bp_offset = i % 3 ? -8 * i : 0,
 		};
+	/* One of each other kind that has values of its own. */
+	table.rules.items[3].cfa = CFA_DEREF;
+	table.rules.items[4].cfa = CFA_DEREF;
+	table.rules.items[4].cfa_reg |= 12 << CFA_INDEX_SHIFT;
+	table.rules.items[4].extra = -8;
+	table.rules.items[5].cfa = CFA_PLT;
+	table.rules.items[5].extra = 11;
 	for (size_t i = 0; i < rows; i++) {
 		uint32_t rule = 1 + (2 * i + hash_mix(seed, i) % 2) % (MADE_RULES - 1);
 		bool gap = i == 0 || i == rows - 1;
