@@ -430,6 +430,7 @@ Answer answer_make(const Timeline *timeline, Frames *frames, size_t most)
 					      : "");
 	free_portions(&maker);
 	map_free(&maker.label_of);
+	map_free(&maker.callers);
 	strings_free(&maker.labels);
 	functions_free(&maker.functions);
 	return answer;

@@ -3,6 +3,9 @@
 #include "runtime_functions.h"
 #include "text.h"
 
+/* What has so much of a part's time needs no share. */
+#define NEARLY_ALL_OF_IT 0.95
+
 /* Longer names of C++ functions are cut. */
 #define FUNCTION_NAME 48
 
@@ -45,54 +48,52 @@ static bool is_of_interpreter(const Maker *maker, const Frame *frame)
 	return maker->frames->libraries.items[frame->lib].interpreter;
 }
 
-static bool has_function(Maker *maker, const uint32_t *indexes, size_t count, uint32_t function)
-{
-	for (size_t k = 0; k < count; k++) {
-		const Frame *frame = &maker->frames->list.items[indexes[k]];
-
-		if (frame->lib != LIBRARY_NONE &&
-		    functions_number(&maker->functions, frame) == function)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Adds the functions of a stack, without wrappers of system calls, if one of them is `with`
- * (UINT32_MAX: any). Of a thread without user frames these are the kernel's.
- */
-static void add_stack(Maker *maker, FunctionTimes *times, const Evidence *evidence, uint32_t stack,
-		      uint32_t with)
-{
-	bool user = evidence->user_stack != STACK_NONE;
-	const uint32_t *indexes;
-	size_t count = frames_resolve(maker->frames, maker->timeline, evidence->ns_tgid,
-				      evidence->stack_ns, evidence->user_stack,
-				      user ? STACK_NONE : evidence->kernel_stack, false, &indexes);
-
-	if (user)
-		count = runtime_entry(maker->frames, indexes, count);
-	if (with != UINT32_MAX && !has_function(maker, indexes, count, with))
-		return;
-	for (size_t k = 0; k < count; k++) {
-		const Frame *frame = &maker->frames->list.items[indexes[k]];
-
-		if (frame->lib != LIBRARY_NONE && !is_of_interpreter(maker, frame))
-			add_frame(times, functions_number(&maker->functions, frame), stack, k + 1,
-				  evidence->ns);
-	}
-	times->all_ns += evidence->ns;
-}
-
-static FunctionTimes function_times(Maker *maker, const Portion *part, uint32_t with)
+const Evidence *answer_evidence(const Portion *part, size_t *ret_count)
 {
 	bool has_ticks = part->ticks.count > 0;
-	const Evidence *list = has_ticks ? part->ticks.items : part->switch_outs.items;
-	size_t count = has_ticks ? part->ticks.count : part->switch_outs.count;
-	FunctionTimes times = {};
 
-	for (size_t i = 0; i < count; i++)
-		add_stack(maker, &times, &list[i], i, with);
+	*ret_count = has_ticks ? part->ticks.count : part->switch_outs.count;
+	return has_ticks ? part->ticks.items : part->switch_outs.items;
+}
+
+size_t answer_frames(Maker *maker, const Evidence *evidence, const uint32_t **ret_frames)
+{
+	bool user = evidence->user_stack != STACK_NONE;
+	size_t count =
+		frames_resolve(maker->frames, maker->timeline, evidence->ns_tgid,
+			       evidence->stack_ns, evidence->user_stack,
+			       user ? STACK_NONE : evidence->kernel_stack, false, ret_frames);
+
+	return user ? runtime_entry(maker->frames, *ret_frames, count) : count;
+}
+
+uint32_t answer_frame_function(Maker *maker, uint32_t number)
+{
+	const Frame *frame = &maker->frames->list.items[number];
+
+	return frame->lib != LIBRARY_NONE && !is_of_interpreter(maker, frame)
+		       ? functions_number(&maker->functions, frame)
+		       : UINT32_MAX;
+}
+
+static FunctionTimes function_times(Maker *maker, const Portion *part)
+{
+	FunctionTimes times = {};
+	size_t count;
+	const Evidence *list = answer_evidence(part, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t *frames;
+		size_t depth = answer_frames(maker, &list[i], &frames);
+
+		for (size_t k = 0; k < depth; k++) {
+			uint32_t function = answer_frame_function(maker, frames[k]);
+
+			if (function != UINT32_MAX)
+				add_frame(&times, function, i, k + 1, list[i].ns);
+		}
+		times.all_ns += list[i].ns;
+	}
 	return times;
 }
 
@@ -101,32 +102,32 @@ static double depth_of(const FunctionTime *time)
 	return (double)time->depth_ns / time->ns;
 }
 
-static bool is_c_library(const Maker *maker, const FunctionTime *time)
+static bool is_c_library(const Maker *maker, uint32_t function)
 {
-	const char *library = functions_library(&maker->functions, time->function);
+	const char *library = functions_library(&maker->functions, function);
 
 	return library && runtime_is_c_library(library);
 }
 
 /* Whether the function came with the language: the C library's, or one of Python's own modules. */
-static bool is_of_language(const Maker *maker, const FunctionTime *time)
+static bool is_of_language(const Maker *maker, uint32_t function)
 {
-	return is_c_library(maker, time) || maker->functions.list.items[time->function].library;
+	return is_c_library(maker, function) || maker->functions.list.items[function].library;
 }
 
 /*
  * Whether it is one of the functions that start a program or a thread: all that runs is in it, so
  * it says nothing. All but _start() are the C library's.
  */
-static bool is_start(const Maker *maker, const FunctionTime *time)
+static bool is_start(const Maker *maker, uint32_t function)
 {
 	static const char *const names[] = {"start_thread", "clone", "__clone", "clone3",
 					    "__clone3"};
-	const char *name = functions_name(&maker->functions, time->function);
+	const char *name = functions_name(&maker->functions, function);
 
 	if (!strcmp(name, "_start"))
 		return true;
-	if (!is_c_library(maker, time))
+	if (!is_c_library(maker, function))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (!strcmp(name, names[i]))
@@ -134,9 +135,15 @@ static bool is_start(const Maker *maker, const FunctionTime *time)
 	return !strncmp(name, "__libc_start_", strlen("__libc_start_"));
 }
 
-static bool is_nameless(const Maker *maker, const FunctionTime *time)
+static bool is_nameless(const Maker *maker, uint32_t function)
 {
-	return maker->functions.list.items[time->function].nameless;
+	return maker->functions.list.items[function].nameless;
+}
+
+bool answer_says_where(const Maker *maker, uint32_t function)
+{
+	return !is_of_language(maker, function) && !is_start(maker, function) &&
+	       !is_nameless(maker, function);
 }
 
 /*
@@ -152,8 +159,8 @@ static const FunctionTime *innermost(const Maker *maker, const FunctionTimes *ti
 		const FunctionTime *time = &times->list.items[i];
 
 		if (time->ns <= ANSWER_MOST * times->all_ns ||
-		    is_of_language(maker, time) != of_language || is_start(maker, time) ||
-		    (below && depth_of(time) >= depth_of(below)))
+		    is_of_language(maker, time->function) != of_language ||
+		    is_start(maker, time->function) || (below && depth_of(time) >= depth_of(below)))
 			continue;
 		if (!found || depth_of(time) > depth_of(found))
 			found = time;
@@ -167,7 +174,7 @@ static const FunctionTime *innermost_named(const Maker *maker, const FunctionTim
 {
 	do
 		below = innermost(maker, times, /* of_language= */ false, below);
-	while (below && is_nameless(maker, below));
+	while (below && is_nameless(maker, below->function));
 	return below;
 }
 
@@ -215,11 +222,11 @@ static const char *program_of(const Maker *maker, const Portion *part, const Fun
  * C library.
  */
 static char *function_name(const Maker *maker, const Portion *part, const FunctionTimes *times,
-			   const FunctionTime *time)
+			   uint32_t function)
 {
 	const char *program = program_of(maker, part, times);
-	const char *library = functions_library(&maker->functions, time->function);
-	const char *name = functions_name(&maker->functions, time->function);
+	const char *library = functions_library(&maker->functions, function);
+	const char *name = functions_name(&maker->functions, function);
 	size_t length = name_length(name);
 	bool is_long = length > FUNCTION_NAME;
 	_cleanup_free_ char *text = NULL;
@@ -232,68 +239,80 @@ static char *function_name(const Maker *maker, const Portion *part, const Functi
 	return text_printable(text);
 }
 
-static char *join_names(char *text, char *name)
-{
-	char *joined = xasprintf("%s%s%s", text, *text ? " ← " : " in ", name);
-
-	free(text);
-	free(name);
-	return joined;
-}
-
 static void free_times(FunctionTimes *times)
 {
 	vec_free(&times->list);
 	map_free(&times->index);
 }
 
-/*
- * Returns the name of the function that most calls of another one come from, of the stacks with
- * that one only: another function that has most of the time may lie in other stacks. NULL: there is
- * none. The caller frees it.
- */
-static char *caller_name(Maker *maker, const Portion *part, uint32_t called)
+/* Returns the time of the stacks that have both functions. */
+static uint64_t time_with(Maker *maker, const Portion *part, uint32_t a, uint32_t b)
 {
-	FunctionTimes times = function_times(maker, part, called);
-	uint32_t number = map_get(&times.index, called);
-	const FunctionTime *caller = NULL;
-	char *name = NULL;
+	uint64_t ns = 0;
+	size_t count;
+	const Evidence *list = answer_evidence(part, &count);
 
-	if (number != MAP_NONE)
-		caller = innermost(maker, &times, /* of_language= */ false,
-				   &times.list.items[number]);
-	if (caller)
-		name = function_name(maker, part, &times, caller);
-	free_times(&times);
-	return name;
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t *frames;
+		size_t depth = answer_frames(maker, &list[i], &frames);
+		bool has_a = false, has_b = false;
+
+		for (size_t k = 0; k < depth; k++) {
+			uint32_t function = answer_frame_function(maker, frames[k]);
+
+			has_a |= function == a;
+			has_b |= function == b;
+		}
+		ns += has_a && has_b ? list[i].ns : 0;
+	}
+	return ns;
+}
+
+/* Returns " in wait_latch ← lock_row"; ", 75 % in …" if that is not nearly all of the part's time.
+ */
+static char *place_text(const Maker *maker, const Portion *part, const FunctionTimes *times,
+			const AnswerPlace *place)
+{
+	_cleanup_free_ char *function = function_name(maker, part, times, place->function);
+	_cleanup_free_ char *caller = place->caller == UINT32_MAX
+					      ? NULL
+					      : function_name(maker, part, times, place->caller);
+	_cleanup_free_ char *share = NULL;
+
+	if (place->ns < NEARLY_ALL_OF_IT * times->all_ns)
+		share = xasprintf(", %.0f %%", 100.0 * place->ns / times->all_ns);
+	return xasprintf("%s in %s%s%s", share ? share : "", function, caller ? " ← " : "",
+			 caller ? caller : "");
 }
 
 char *answer_function(Maker *maker, const Portion *part)
 {
-	FunctionTimes times = function_times(maker, part, /* with= */ UINT32_MAX);
+	FunctionTimes times = function_times(maker, part);
 	const FunctionTime *own = innermost(maker, &times, /* of_language= */ false, NULL);
 	const FunctionTime *call = innermost(maker, &times, /* of_language= */ true, NULL);
-	char *caller = NULL;
 	bool waited = part->reason != REASON_NONE;
-	char *text = xstrdup("");
+	AnswerPlace place = {.function = UINT32_MAX, .caller = UINT32_MAX};
+	char *text = NULL;
 
 	/* Outside of the program's functions the language has only what starts it. */
 	if (call && own && depth_of(call) < depth_of(own))
 		call = NULL;
 	if (call && own && waited) {
-		if (is_nameless(maker, own))
+		if (is_nameless(maker, own->function))
 			own = innermost_named(maker, &times, own);
 		else
 			call = NULL;
 	}
-	if (own && waited && !call)
-		caller = caller_name(maker, part, own->function);
-	if (call)
-		text = join_names(text, function_name(maker, part, &times, call));
-	if (own)
-		text = join_names(text, function_name(maker, part, &times, own));
-	if (caller)
-		text = join_names(text, caller);
+	if (call && own)
+		place = (AnswerPlace){call->function, own->function,
+				      time_with(maker, part, call->function, own->function)};
+	else if (own && waited)
+		place = answer_place(maker, part, own->function);
+	else if (own || call)
+		place = (AnswerPlace){own ? own->function : call->function, UINT32_MAX,
+				      own ? own->ns : call->ns};
+	if (place.function != UINT32_MAX)
+		text = place_text(maker, part, &times, &place);
 	free_times(&times);
-	return text;
+	return text ? text : xstrdup("");
 }
