@@ -247,6 +247,7 @@ static enum go_place look_for_go(Explainer *explainer, const Thread *thread, con
 void wait_explain_go(Explainer *explainer, Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
+	enum reason_rule rule;
 	uint8_t *known;
 
 	if (wait->state != STATE_BLOCKED || wait->user_stack == STACK_NONE)
@@ -260,9 +261,13 @@ void wait_explain_go(Explainer *explainer, Thread *thread, size_t i)
 	known = &explainer->go[wait->user_stack];
 	if (!*known)
 		*known = look_for_go(explainer, thread, wait) + 1;
+	rule = wait->rule == RULE_KERNEL ? RULE_KERNEL_AND_USER : RULE_USER;
 	if (*known == GO_MONITOR + 1)
-		thread_explain(thread, i, REASON_GO_SCHEDULER,
-			       wait->rule == RULE_KERNEL ? RULE_KERNEL_AND_USER : RULE_USER);
+		thread_explain(thread, i, REASON_GO_SCHEDULER, rule);
+	/* The one descriptor is that by which Go's other threads end the wait. */
+	else if (*known == GO_WITHOUT_WORK + 1 &&
+		 (wait->reason == REASON_PIPE_POLL || wait->reason == REASON_EVENT))
+		thread_explain(thread, i, REASON_EPOLL, rule);
 	if (*known == GO_MONITOR + 1 ||
 	    (*known == GO_WITHOUT_WORK + 1 && reason_is_epoll_call(wait->syscall)))
 		explainer->timeline->stacks.items[wait->user_stack].without_work = true;

@@ -139,6 +139,13 @@ def check_without_work(report, truth, share):
     check(counted <= share * idle, f"{counted / MS:.1f} ms count, {idle / MS:.1f} are without work")
 
 
+def check_scheduler(report):
+    """Go's threads wake the one in epoll_wait() by a pipe or an eventfd, for which nothing else waits here."""
+    names = {name for thread in report["threads"] for name in thread["reasons"]}
+    check(any("epoll" in name for name in names), f"no wait of the scheduler: {sorted(names)}")
+    check(not any(word in name for name in names for word in ("pipe", "event")), f"waits for Go's own pipe: {sorted(names)}")
+
+
 @pytest.mark.host_only("it needs Go")
 def test_go(context):
     needs_command("go")
@@ -151,6 +158,8 @@ def test_go(context):
     truth = json.loads(log.read_text())
     check_bound(profile, truth, "Park wait")
     check_without_work(report, truth, 0.02)
+    check_scheduler(report)
+    expect_failure(check_scheduler, {"threads": [*report["threads"], {"reasons": {"[pipe poll wait]": 1}}]})
     expect_failure(check_bound, profile, truth, "Futex wait")
     other = next(t.tid for t in profile.threads if t.tid != truth["tid"])
     expect_failure(check_bound, profile, {**truth, "tid": other}, "Park wait")
