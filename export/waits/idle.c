@@ -93,6 +93,10 @@ static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t
 		/* fallthrough */
 	case ENDING_OUTSIDE:
 	case ENDING_TIMER:
+		/* A pause within a request: its client waits meanwhile. */
+		if (ending == ENDING_TIMER &&
+		    idle_is_in_request(finder, number, idle_stack(finder, wait)))
+			return COUNTS;
 		return is_poll_of_one(wait) && !idle_is_for_client(finder, thread, i) ? COUNTS
 										      : IDLE;
 	case ENDING_THREAD:

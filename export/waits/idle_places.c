@@ -489,6 +489,20 @@ bool idle_is_awaited_place(const IdleFinder *finder, const Thread *thread, uint3
 	return times != MAP_NONE && times != NOT_AWAITED && times >= TIMES_MIN;
 }
 
+bool idle_is_in_request(const IdleFinder *finder, uint32_t number, uint32_t stack)
+{
+	const WaitPlaces *places = &finder->places[number];
+
+	for (size_t i = 0; stack != STACK_NONE && i < places->count; i++) {
+		const WaitPlace *place = &places->items[i];
+
+		if (place->for_client && place->fork != FORK_NONE && place->stack != stack &&
+		    shared_frames(finder->timeline, place->stack, stack) == place->fork)
+			return true;
+	}
+	return false;
+}
+
 bool idle_is_only_thread(const IdleFinder *finder, uint32_t number, uint32_t stack)
 {
 	return map_get(&finder->threads,

@@ -96,6 +96,12 @@ const WaitPlace *idle_place(const IdleFinder *finder, uint32_t thread, uint32_t 
 /* Returns whether no other thread of the process waits there. */
 bool idle_is_only_thread(const IdleFinder *finder, uint32_t thread, uint32_t stack);
 
+/*
+ * Returns whether the stack departs from a loop in which the thread waits for its clients, as the
+ * work for them does.
+ */
+bool idle_is_in_request(const IdleFinder *finder, uint32_t thread, uint32_t stack);
+
 /* Returns whether threads repeatedly end waits there, and none of these is between jobs. */
 bool idle_is_awaited_place(const IdleFinder *finder, const Thread *thread, uint32_t stack);
 

@@ -366,17 +366,25 @@ static void test_clients(void **state)
 		{'n', "MLP", NO_END, REASON_UNIX_POLL, __NR_poll},
 		/* A few waits in the middle of a request, none for the next one. */
 		{'x', "MLJX", PEER, REASON_CONDVAR, __NR_futex},
+		/* A pause in it, and one between requests. */
+		{'t', "MLJTC", INTERRUPT, REASON_CONDVAR, __NR_futex},
+		{'T', "MTC", INTERRUPT, REASON_CONDVAR, __NR_futex},
 		{'j', "MLJ", PEER, REASON_NONE, -1},
 		{},
 	};
-	static const char states[] = "pppjxpppjxpppjxppn";
+	static const struct {
+		const char *states, *wanted[2]; /* of a client's connection, of an accepted one */
+	} cases[] = {
+		{"pppjxpppjxpppjxppn", {"ccc.jccc.jccc.jccc", "iii.ciii.ciii.ciii"}},
+		{"Tpjtjpjtjpjtjpjp", {"ic.i.c.i.c.i.c.c", "ii.c.i.c.i.c.i.i"}},
+	};
 	Fixture fixture;
 
 	(void)state;
-	for (int accepted = 0; accepted <= 1; accepted++) {
-		begin(&fixture, states, kinds);
-		wait_for_connection(&fixture, states, "pn", accepted);
-		expect(&fixture, accepted ? "iii.ciii.ciii.ciii" : "ccc.jccc.jccc.jccc");
+	for (size_t i = 0; i < 2 * ARRAY_LEN(cases); i++) {
+		begin(&fixture, cases[i / 2].states, kinds);
+		wait_for_connection(&fixture, cases[i / 2].states, "pn", i % 2);
+		expect(&fixture, cases[i / 2].wanted[i % 2]);
 	}
 }
 
