@@ -285,6 +285,19 @@ static char *place_text(const Maker *maker, const Portion *part, const FunctionT
 			 caller ? caller : "");
 }
 
+/* A function without a name, of a stripped program, has one around it that says more. */
+static AnswerPlace plain_place(Maker *maker, const Portion *part, const FunctionTimes *times,
+			       const FunctionTime *time)
+{
+	const FunctionTime *named =
+		is_nameless(maker, time->function) ? innermost_named(maker, times, time) : NULL;
+
+	if (!named)
+		return (AnswerPlace){time->function, UINT32_MAX, time->ns};
+	return (AnswerPlace){time->function, named->function,
+			     time_with(maker, part, time->function, named->function)};
+}
+
 char *answer_function(Maker *maker, const Portion *part)
 {
 	FunctionTimes times = function_times(maker, part);
@@ -309,8 +322,7 @@ char *answer_function(Maker *maker, const Portion *part)
 	else if (own && waited)
 		place = answer_place(maker, part, own->function);
 	else if (own || call)
-		place = (AnswerPlace){own ? own->function : call->function, UINT32_MAX,
-				      own ? own->ns : call->ns};
+		place = plain_place(maker, part, &times, own ? own : call);
 	if (place.function != UINT32_MAX)
 		text = place_text(maker, part, &times, &place);
 	free_times(&times);

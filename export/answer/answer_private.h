@@ -57,8 +57,9 @@ typedef struct Maker {
  * program that have most of the part's time. Where it ran, the language's function (the C
  * library's, or one of a module that comes with Python) is news; where it waited, the reason says
  * the same, but a program has wrappers of its own, so it has two names (answer_place()). If the
- * innermost one has no name, the language's says more. What is true of less than nearly all of the
- * part's time has its share: ", 75 % in wait_latch ← lock_row". The caller frees it.
+ * innermost one has no name, the language's says more, or one around it. What is true of less than
+ * nearly all of the part's time has its share: ", 75 % in wait_latch ← lock_row". The caller frees
+ * it.
  */
 char *answer_function(Maker *maker, const Portion *part);
 

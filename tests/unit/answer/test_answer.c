@@ -174,6 +174,34 @@ static void test_start_functions(void **state)
 	timeline_free(t);
 }
 
+/* A program without symbols for its own functions: one that has a name is said, too. */
+static void test_without_names(void **state)
+{
+	Timeline *t = fixture_new(30 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 7, "app", 0, 30 * MS), 7, "app", 0, 30 * MS);
+	uint32_t stack = fixture_stack(t, 0x10120, true);
+	Frames *frames = frames_new();
+	Answer answer;
+
+	(void)state;
+	give(frames, make_file(1, 0, "/usr/bin/app", 0));
+	give(frames, make_mapping(1, 0, 7, 1, 0x10000, 0x20000, 0x10000));
+	give(frames, make_symbol(SYMBOL_NAMELESS, 1, 0x120, 0x100, "fun_100", NULL));
+	give(frames, make_symbol(0, 1, 0x21f, 0x200, "serve", NULL));
+	give(frames, make_symbol(0, 1, 0x31f, 0x300, "main", NULL));
+	*vec_push(&t->frames) = 0x10220;
+	*vec_push(&t->frames) = 0x10320;
+	t->stacks.items[stack].count = 3;
+	fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE)->user_stack = stack;
+	fixture_finish(t);
+	answer = answer_make(t, frames, SIZE_MAX);
+	expect_part(&answer, 0, 30, "app", "running in fun_100 ← serve");
+	answer_free(&answer);
+	frames_free(frames);
+	timeline_free(t);
+}
+
 /* What is not shown is counted. */
 static void test_others(void **state)
 {
@@ -323,15 +351,11 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_whole_system),
-		cmocka_unit_test(test_start_functions),
-		cmocka_unit_test(test_others),
-		cmocka_unit_test(test_waited_for),
-		cmocka_unit_test(test_object_on_path),
-		cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_cpus_of_whole_system),
+		cmocka_unit_test(test_parts),		cmocka_unit_test(test_whole_system),
+		cmocka_unit_test(test_start_functions), cmocka_unit_test(test_without_names),
+		cmocka_unit_test(test_others),		cmocka_unit_test(test_waited_for),
+		cmocka_unit_test(test_object_on_path),	cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_nothing),		cmocka_unit_test(test_cpus_of_whole_system),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
