@@ -95,17 +95,19 @@ void accounts_print_states(FILE *file, const Timeline *timeline, const Accounts 
 
 uint64_t accounts_steal_ns(const Timeline *timeline, double *ret_share)
 {
-	uint64_t start_ns, end_ns, cpus, all_ns;
+	uint64_t start_ns, end_ns, cpus;
+	double all_ns;
 
 	*ret_share = 0;
 	if (timeline->cut || !timeline_meta_number(timeline, "stolen_at_start_ns", &start_ns) ||
 	    !timeline_meta_number(timeline, "stolen_at_end_ns", &end_ns) ||
 	    !timeline_meta_number(timeline, "cpus", &cpus))
 		return 0;
-	all_ns = cpus * (timeline->end_ns - timeline->start_ns);
-	if (end_ns < start_ns || end_ns - start_ns <= all_ns / 100 + STEAL_UNIT_NS)
+	/* A damaged capture may have any number of CPUs. */
+	all_ns = (double)cpus * (timeline->end_ns - timeline->start_ns);
+	if (all_ns <= 0 || end_ns < start_ns || end_ns - start_ns <= all_ns / 100 + STEAL_UNIT_NS)
 		return 0;
-	*ret_share = (double)(end_ns - start_ns) / all_ns;
+	*ret_share = (end_ns - start_ns) / all_ns;
 	return end_ns - start_ns;
 }
 
@@ -354,15 +356,16 @@ static bool split_running(const Timeline *timeline, uint64_t *ret_user, uint64_t
 {
 	const Thread *thread = &timeline->threads.items[timeline->command_thread];
 	uint64_t running = thread->ledger[STATE_RUNNING];
-	uint64_t ticks = thread->kernel.known ? thread->kernel.utime + thread->kernel.stime : 0;
+	/* As a double, since in a damaged capture the sum may be more than any integer. */
+	double all = thread->kernel.known ? (double)thread->kernel.utime + thread->kernel.stime : 0;
 	KernelTime kernel = {.timeline = timeline, .thread = thread};
 	bool split = true;
 
 	tick_weights_visit(timeline, add_weight, &kernel);
 	if (kernel.has_ticks) {
 		*ret_kernel = kernel.ns;
-	} else if (ticks > 0) {
-		*ret_kernel = (double)running * thread->kernel.stime / ticks;
+	} else if (all > 0) {
+		*ret_kernel = running * (thread->kernel.stime / all);
 	} else {
 		split = false;
 		*ret_kernel = 0;

@@ -183,9 +183,11 @@ uint32_t objects_timer_about(Objects *objects, uint64_t ns)
 
 	while (ns / unit >= 100)
 		unit *= 10;
-	return refer(objects, &(Object){.kind = OBJECT_TIMER,
-					.generation = TIMER_ABOUT,
-					.number = (ns + unit / 2) / unit * unit});
+	/* The sum of ns and half a unit may be too large. */
+	return refer(objects,
+		     &(Object){.kind = OBJECT_TIMER,
+			       .generation = TIMER_ABOUT,
+			       .number = (ns / unit + (ns % unit >= (unit + 1) / 2)) * unit});
 }
 
 uint32_t objects_futex(Objects *objects, uint32_t tgid, uint32_t exec_id, uint64_t address)

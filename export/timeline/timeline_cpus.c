@@ -45,6 +45,7 @@ void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 {
 	Timeline *timeline = builder->timeline;
 	Cpu *cpu = cpu_at(timeline, record->h.cpu);
+	uint64_t start_ns;
 	CpuRun *last;
 
 	if (record->h.ns > timeline->end_ns) {
@@ -62,7 +63,9 @@ void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 	last = &cpu->runs.items[cpu->runs.count - 1];
 	if (last->task != CPU_UNKNOWN && tid_of(timeline, last->task) != record->prev_tid)
 		last->task = CPU_UNKNOWN;
-	*vec_push(&cpu->runs) = (CpuRun){record->h.ns, who(builder, record->next_tid)};
+	/* A record may come late. */
+	start_ns = MAX(record->h.ns, last->start_ns);
+	*vec_push(&cpu->runs) = (CpuRun){start_ns, who(builder, record->next_tid)};
 }
 
 /* How late a time may be that is computed from a switch's units. */

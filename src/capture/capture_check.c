@@ -219,13 +219,23 @@ static bool check_tail(const struct record *record)
 	}
 }
 
+/*
+ * The kernel's clock is a signed number. So times can be added and subtracted, doubled, and be a
+ * double, without a thought of overflow. A piece of code has a time that a program wrote down.
+ */
+static bool has_time(const struct record *record)
+{
+	return record->kind == REC_CODE || record->ns <= INT64_MAX;
+}
+
 enum capture_verdict capture_check(const struct record *record)
 {
 	uint16_t least = record_info(record->kind)->fixed_size;
 
 	if (least == 0)
 		return CAPTURE_RECORD_UNKNOWN;
-	if (record->len < least || !has_its_parts(record) || !check_tail(record))
+	if (record->len < least || !has_time(record) || !has_its_parts(record) ||
+	    !check_tail(record))
 		return CAPTURE_RECORD_MALFORMED;
 	return CAPTURE_RECORD_GOOD;
 }

@@ -27,7 +27,7 @@ struct capture_header {
 enum capture_verdict {
 	CAPTURE_RECORD_GOOD,
 	CAPTURE_RECORD_UNKNOWN,	  /* its kind is not known in this version */
-	CAPTURE_RECORD_MALFORMED, /* it is too short for its kind, or a tail exceeds it */
+	CAPTURE_RECORD_MALFORMED, /* too short for its kind, a tail exceeds it, no possible time */
 };
 
 /* record->len has been checked: at least a header, a multiple of 8, all in memory. */

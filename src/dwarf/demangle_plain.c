@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * demangle_plain.c - names that are only encoded, not mangled: the same length or shorter when they
- * are readable. Follows GHC's "Z-encoding" (compiler/GHC/Utils/Encoding.hs documents it), and the
- * names of procedures in modules of gfortran (its manual, "Naming conventions").
+ * demangle_plain.c - names that are only encoded, not mangled: only tuples, which are encoded as
+ * the number of their commas, get longer when they are readable. Follows GHC's "Z-encoding"
+ * (compiler/GHC/Utils/Encoding.hs documents it), and the names of procedures in modules of gfortran
+ * (its manual, "Naming conventions").
  */
 #include "demangle_plain.h"
 #include <ctype.h>

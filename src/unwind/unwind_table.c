@@ -138,7 +138,8 @@ static void put_fdes(Builder *builder)
 			break;
 		}
 	}
-	unwind_gap_put(&builder->gaps, builder->covered, ADDRESSES, /* followed= */ false);
+	if (builder->covered < ADDRESSES)
+		unwind_gap_put(&builder->gaps, builder->covered, ADDRESSES, /* followed= */ false);
 }
 
 /* ---- counting ----------------------------------------------------------------------- */

@@ -50,8 +50,9 @@ typedef struct UnwindCounts {
 typedef VEC(struct unwind_row) UnwindRows;
 
 /*
- * The first row is at 0, and one more row (CFA_NONE) follows all that is covered, so that each pc
- * has a row. Neighbours have different rules. Each rule is in the table once.
+ * The first row is at 0, and one more row (CFA_NONE) follows all that is covered, unless that is
+ * all up to the last pc, so that each pc has a row. Neighbours have different rules. Each rule is
+ * in the table once.
  *
  * A gap of less than UNWIND_PADDING bytes between two functions does not count: it aligns the
  * second one, no code in it runs, and the previous row continues.

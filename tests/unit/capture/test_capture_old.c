@@ -92,6 +92,7 @@ static Old random_record(void)
 		count++;
 	for (size_t i = 0; i < sizeof(old.bytes); i++)
 		old.bytes[i] = random();
+	old.h.ns &= INT64_MAX;
 	old.h.kind = kinds[kind].kind;
 	old.h.len = kinds[kind].lengths[random() % count];
 	/* A switch-out of a target has its part. */

@@ -108,6 +108,9 @@ static void test_times_without_ticks(void **state)
 	(void)state;
 	t->threads.items[0].ticks.count = 0;
 	check_contains(print_accounts, t, "= user 3.750 ms + sys 11.250 ms + waited");
+	/* Of a damaged capture, also if they are more than any integer. */
+	t->threads.items[0].kernel.utime = t->threads.items[0].kernel.stime = UINT64_MAX;
+	check_contains(print_accounts, t, "= user 7.500 ms + sys 7.500 ms + waited");
 	t->threads.items[0].kernel.known = false;
 	check_contains(print_accounts, t, "= user and sys 15.000 ms + waited 85.000 ms");
 	check_contains(print_accounts, t, "kernel accounting: not received");

@@ -212,6 +212,7 @@ static void test_timers(void **state)
 	(void)state;
 	expect_timer(NANOSLEEP, 1, 0, 0, 1500 * NSEC_PER_MSEC, "1.5 s");
 	expect_timer(NANOSLEEP, 1, 0, 0, 12345678, "about 12 ms");
+	expect_timer(NANOSLEEP, 1, 0, 0, UINT64_MAX, "about 1.8e+10 s");
 	expect_timer(SELECT, 0, 0, 0, 250 * NSEC_PER_USEC, "250 us");
 	expect_timer(PSELECT6, 0, 0, 0, 250 * NSEC_PER_USEC, "250 us");
 	expect_timer(PPOLL, 0, 0, 9, 20 * NSEC_PER_MSEC, "20 ms");

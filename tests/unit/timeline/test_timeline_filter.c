@@ -258,6 +258,22 @@ static void test_cpus(void **state)
 	scenario_free(&s);
 }
 
+/* Of two that come in the wrong order, the first one's time counts for both. */
+static void test_cpu_late(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	begin_system(&s, 10);
+	others_switch(at(&s, 2), 41, 42, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 6), 43, 44, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 4), 42, 43, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 8), 43, 0, 0, /* complete_ms= */ 0);
+	scenario_finish(&s);
+	expect_cpu(&s, 0, "11????33ii");
+	scenario_free(&s);
+}
+
 /* A switch that is missing makes unknown what lies between those around it. */
 static void test_cpu_gap(void **state)
 {
@@ -393,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_joined),
 		cmocka_unit_test(test_kernel_threads),
 		cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_cpu_late),
 		cmocka_unit_test(test_cpu_without_switch),
 		cmocka_unit_test(test_cpu_without_switch_in_range),
 		cmocka_unit_test(test_cpu_gap),

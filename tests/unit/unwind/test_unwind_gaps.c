@@ -3,6 +3,7 @@
  * Code that no FDE covers, in an object: what is between functions, signal handlers' return, the
  * program's first function; and start-up code against a processor that runs it step by step.
  */
+#include "cfi_fixture.h"
 #include "test_tools.h"
 #include "unwind_oracle.h"
 #include <inttypes.h>
@@ -397,12 +398,63 @@ static void test_stepped_musl(void **state)
 	remove_folder(folder);
 }
 
+/* ---- the last address ------------------------------------------------------------------ */
+
+#define LAST_PC 0xfffff000ULL
+
+/* A CIE (CFA = rsp + 8), and an FDE of the function that begins at LAST_PC. */
+static Bytes make_last(uint64_t function_size)
+{
+	static const uint8_t cie[] = {20, 0,	0, 0, 0,    0, 0, 0, 1, 0, 1, 0x78,
+				      16, 0x0c, 7, 8, 0x90, 1, 0, 0, 0, 0, 0, 0};
+	Bytes bytes = {};
+
+	put_bytes(&bytes, cie, sizeof(cie));
+	put_number(&bytes, 24, 4);
+	put_number(&bytes, sizeof(cie) + 4, 4);
+	put_number(&bytes, LAST_PC, 8);
+	put_number(&bytes, function_size, 8);
+	put_number(&bytes, 0, 4);
+	return bytes;
+}
+
+/* Nothing follows a function that ends with the 4 GiB for which a table has addresses. */
+static void test_last_address(void **state)
+{
+	char *folder = make_folder();
+	_cleanup_free_ char *path = xasprintf("%s/frames", folder);
+
+	(void)state;
+	for (uint64_t left = 0; left < 2; left++) {
+		Bytes bytes = make_last((1ULL << 32) - LAST_PC - left);
+		size_t size;
+		_cleanup_free_ struct frames_file *file =
+			make_frames_file(bytes.items, bytes.count, /* eh_frame= */ true, &size);
+		FILE *out = fopen(path, "w");
+		Built built;
+
+		file->segment.p_filesz = file->segment.p_memsz = 1ULL << 32;
+		assert_non_null(out);
+		assert_int_equal(fwrite(file, 1, size, out), size);
+		assert_int_equal(fclose(out), 0);
+		built = build_table(path, NULL);
+		assert_int_equal(built.result, 0);
+		assert_none(&built, LAST_PC - 1, NONE_GAP);
+		assert_int_equal(rule_at(&built.table, LAST_PC)->cfa, CFA_REG);
+		assert_int_equal(rule_at(&built.table, UINT32_MAX - left)->cfa, CFA_REG);
+		assert_int_equal(built.table.rows.count, 2 + left);
+		free_built(&built);
+		vec_free(&bytes);
+	}
+	remove_folder(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_foreign),		 cmocka_unit_test(test_entry),
 		cmocka_unit_test(test_touched_restorer), cmocka_unit_test(test_stepped),
-		cmocka_unit_test(test_stepped_musl),
+		cmocka_unit_test(test_stepped_musl),	 cmocka_unit_test(test_last_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
