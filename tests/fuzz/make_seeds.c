@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * make_seeds DIR: writes into DIR/capture, DIR/cache, DIR/table and DIR/messages what the
- * targets begin with. ELF files and /proc/PID/maps are made by tests/run/fuzz.py.
+ * targets begin with. ELF files and texts are made by tests/run/fuzz_seeds.py.
  */
 #include "cached_object.h"
 #include "capture.h"
+#include "capture_values.h"
 #include "fuzz.h"
 #include "make_record.h"
 #include "seeds.h"
@@ -571,7 +572,9 @@ static void write_cache(void)
 	for (size_t i = 4; i-- > 0;)
 		cached_object_add(&object, make_answer(&record, i, i != 2));
 	*vec_push(&object.tried) = (TriedFile){.path = xstrdup("/usr/lib/debug/x.debug")};
-	*vec_push(&object.tried) = (TriedFile){.path = xstrdup("/x"), .size = 1, .mtime_ns = 2};
+	*vec_push(&object.tried) =
+		(TriedFile){.path = xstrdup("/x"), .size = 1, .mtime_ns = 2, .by_dwarf = true};
+	object.note = xstrdup("of a file");
 	fuzz_require(cached_object_write(&file, &object, &data, &size) == 0);
 	write_seed("cache", "file", data, size);
 	plain_size = ZSTD_decompress(plain, sizeof(plain), data, size);
@@ -621,7 +624,7 @@ static void write_messages(void)
 {
 	Companion companion = {.kind = COMPANION_DEBUG, .name = "x.debug"};
 	SymbolRecord record = {};
-	const int64_t result = 0;
+	const int64_t result = 0, failed = -ENOENT;
 	FuzzBytes bytes = {};
 
 	for (size_t i = 0; i < 6; i++) {
@@ -631,48 +634,24 @@ static void write_messages(void)
 	}
 	write_seed("messages", "symbols", bytes.items, bytes.count);
 	add_message(&bytes, SYMBOL_MESSAGE_FIND, &companion, sizeof(companion));
+	for (size_t i = 0; i < DWARF_MISSING_KINDS; i++) {
+		const ObjectMissing missing = {.kind = i, .count = i + 1, .name = "x.dwo"};
+
+		add_message(&bytes, SYMBOL_MESSAGE_MISSING, &missing, sizeof(missing));
+	}
 	add_message(&bytes, SYMBOL_MESSAGE_END, &result, sizeof(result));
 	write_seed("messages", "all", bytes.items, bytes.count);
 	bytes.count = 0;
-	companion.kind = COMPANION_DWZ;
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3 * COMPANION_CANDIDATES; i++) {
+		companion.kind = COMPANION_DWZ + i % 3; /* and a .dwo or .dwp file */
+		companion.candidate = i / 3;
+		companion.tail = i % 3;
 		add_message(&bytes, SYMBOL_MESSAGE_FIND, &companion, sizeof(companion));
+	}
+	add_message(&bytes, SYMBOL_MESSAGE_END, &failed, sizeof(failed));
 	write_seed("messages", "finds", bytes.items, bytes.count);
 	symbol_record_free(&record);
 	vec_free(&bytes);
-}
-
-/* The first byte says what of: fuzz_api.c. */
-static void write_questions(void)
-{
-	static const char *const seeds[] = {
-		/* 'f' and 'i': modulo 3 the first call */
-		"f{\"jobs\":[{\"memoryMap\":[[\"self\",\"00000000000000000000000000000000A\"],["
-		"\"none\","
-		"\"11111111111111111111111111111111A\"]],\"stacks\":[[[0,4096],[0,1],[1,7]],[[1,99]"
-		"]]}]}",
-		"f{\"jobs\":[{\"memoryMap\":[[\"none\"]],\"stacks\":[]}]}",
-		"f{\"jobs\":[{\"memoryMap\":[],\"stacks\":[[[0,1]]]}]}",
-		"f{\"jobs\":[{\"memoryMap\":[],\"stacks\":[7]}]}",
-		"i{\"memoryMap\":[[\"gone\",\"22222222222222222222222222222222A\"]],\"stacks\":[[["
-		"0,1]]]}",
-		"g{\"debugName\":\"self\",\"debugId\":\"00000000000000000000000000000000A\","
-		"\"moduleOffset\":\"0x1000\",\"file\":\"/etc/passwd\"}",
-		"h{\"debugName\":\"self\",\"debugId\":\"00000000000000000000000000000000A\","
-		"\"name\":\"self\","
-		"\"codeId\":\"00\",\"startAddress\":\"0x1000\",\"size\":\"0x40\","
-		"\"continueUntilFunctionEnd\":true}",
-		"P{\"meta\":{\"a\":[1,{}]},\"libs\":[{\"arch\":\"x86_64\",\"name\":\"p\",\"path\":"
-		"\"/p\","
-		"\"debugName\":\"p\",\"debugPath\":\"/"
-		"p\",\"breakpadId\":\"AB0A\",\"codeId\":\"ab\"}]}",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(seeds); i++) {
-		_cleanup_free_ char *name = xasprintf("%zu", i);
-
-		write_seed("api", name, seeds[i], strlen(seeds[i]));
-	}
 }
 
 int main(int argc, char **argv)
@@ -690,9 +669,9 @@ int main(int argc, char **argv)
 	write_objects();
 	write_shuffled();
 	write_disk();
+	capture_values_write(folder);
 	write_cache();
 	write_tables();
 	write_messages();
-	write_questions();
 	return 0;
 }

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import fuzz_seeds
+import seed_values
 from harness import ROOT, WALLPROF, check, expect_failure, is_long
 
 pytestmark = [pytest.mark.untimed, pytest.mark.tried_once]
@@ -252,6 +253,19 @@ def test_target(fuzzing, target):
     print(f"# fuzz.{target}: {fuzzer.runs} runs in {fuzzer.cpu_seconds:.1f} s of CPU time, "
           f"{len(fuzzer.foreign)} crashes in libdw and its like{places}", flush=True)
     check_target(fuzzer, crash)
+
+
+def check_seeds(paths):
+    missing = seed_values.missing_values(paths)
+    check(not missing, f"in no seed: {', '.join(missing)}")
+
+
+def test_seeds(fuzzing):
+    """Each kind of record, each flag and value of an enum is in a seed that is made here, on whatever machine."""
+    made = [path for path in (fuzzing.work / "seeds" / "capture").iterdir()
+            if not path.name.startswith(("damaged", "recorded"))]
+    check_seeds(made)
+    expect_failure(check_seeds, [path for path in made if path.name != "values-io"])
 
 
 def test_coverage(fuzzing):

@@ -11,7 +11,9 @@ import struct
 import subprocess
 from pathlib import Path
 
-PCLNTAB = Path(__file__).resolve().parents[1] / "unit" / "objects" / "pclntab.S"
+TESTS = Path(__file__).resolve().parents[1]
+PCLNTAB = TESTS / "unit" / "objects" / "pclntab.S"
+SLEEPS = TESTS / "captures" / "6.1-sleeps.capture"
 
 # Calls inlined in calls, a function in two pieces, a block with a range of its own.
 SOURCE = """
@@ -98,6 +100,8 @@ a: .cfi_startproc
  .cfi_escape 0x05, 6, 2, 0x11, 6, 2, 0x2f, 6, 2, 0x06, 6, 0x07, 6, 0x08, 6, 0x09, 6, 3
  nop
  .cfi_escape 0x0a, 0x14, 6, 2, 0x15, 6, 2, 0x0b, 0x2e, 16, 0x10, 6, 2, 0x76, 0, 0x16, 3, 2, 0x76, 0
+ nop
+ .cfi_escape 0x0f, 10, 0x77, 8, 0x79, 0, 0x38, 0x1e, 0x22, 0x06, 0x23, 8
  nop
  .cfi_escape 0x02, 1, 0x03, 1, 0, 0x04, 1, 0, 0, 0, 0x1d, 1, 0, 0, 0, 0, 0, 0, 0, 0xc6, 0x01, 0, 0, 0, 0
  .zero 100, 0x90
@@ -246,7 +250,8 @@ def make_zstd(work, seeds, whole):
 
 
 def make_names(seeds):
-    for number, name in enumerate(NAMES.split()):
+    long = ["__" + "m" * 20000 + "_MOD_f", "base_GHCziBase_" + "Z64H" * 300 + "_info"]  # longer, and that read as longer
+    for number, name in enumerate(NAMES.split() + long):
         (seeds / f"name{number}").write_text(name)
 
 
@@ -365,6 +370,25 @@ def make_maps(seeds):
         "2000-1000 r-xp 0 00:00 0 /x\n1000-2000 r-xp 0 00:00\n0x1-2 r-xp 0 00:00 0 /x")
 
 
+NONE_ID, SELF_ID = "1" * 32 + "A", "0" * 32 + "A"
+
+
+def make_api(seeds):
+    """The first byte says what of (fuzz_api.c): "f" and "i" are the first call modulo 3, "g" and "h" the others."""
+    asked = ('{"jobs":[{"memoryMap":[["self","%s"],["none","%s"]],"stacks":[[[0,4096],[0,1],[1,7]],[[1,99]]]}]}'
+             % (SELF_ID, NONE_ID))
+    for number, text in enumerate((
+            "f" + asked, 'f{"jobs":[{"memoryMap":[["none"]],"stacks":[]}]}', 'f{"jobs":[{"memoryMap":[],"stacks":[[[0,1]]]}]}',
+            'f{"jobs":[{"memoryMap":[],"stacks":[7]}]}',
+            'i{"memoryMap":[["gone","%s"]],"stacks":[[[0,1]]]}' % ("2" * 32 + "A"),
+            'g{"debugName":"self","debugId":"%s","moduleOffset":"0x1000","file":"/etc/passwd"}' % SELF_ID,
+            'h{"debugName":"self","debugId":"%s","name":"self","codeId":"00","startAddress":"0x1000","size":"0x40",'
+            '"continueUntilFunctionEnd":true}' % SELF_ID,
+            'P{"meta":{"a":[1,{}]},"libs":[{"arch":"x86_64","name":"p","path":"/p","debugName":"p","debugPath":"/p",'
+            '"breakpadId":"AB0A","codeId":"ab"}]}')):
+        (seeds / f"{number}").write_text(text)
+
+
 def make_jit(seeds):
     (seeds / "map").write_text(
         "7f0000001000 40 LazyCompile:~main /x.js:1\n0x7f0000002000 0x80 [anon] b c\n"
@@ -377,9 +401,9 @@ def make_jit(seeds):
     records = b"".join(struct.pack("<IIQ", kind, 16 + len(body), 10 + kind) + body
                        for kind, body in ((2, lines), (0, load), (1, move), (3, b""),
                                           (4, b"\0" * 24), (9, b"\0" * 8)))
-    for name, magic, flags in (("dump", 0x4A695444, 0), ("dump-tsc", 0x4A695444, 1),
-                               ("dump-swapped", 0x4454694A, 0)):
-        header = struct.pack("<IIIIIIQQ", magic, 1, 40, 62, 0, 1, 5, flags)
+    for name, magic, flags, filler in (("dump", 0x4A695444, 0, 0), ("dump-tsc", 0x4A695444, 1, 0),
+                                       ("dump-v8", 0x4A695444, 0, 0xdeadbeef), ("dump-swapped", 0x4454694A, 0, 0)):
+        header = struct.pack("<IIIIIIQQ", magic, 1, 40, 62, filler, 1, 5, flags)
         (seeds / name).write_bytes(header + records)
 
 
@@ -419,13 +443,18 @@ def jit_object(kind, frame_address, frame, symbols, frame_name=b".eh_frame"):
     return header + contents + b"".join(sections)
 
 
+# CFA, rbp and return address as the kernel saves them for a signal's handler.
+SIGNAL_PROGRAM = (b"\x0f\x04\x77\xa0\x01\x06" + b"\x10\x06\x03\x77\xf8\x00" + b"\x10\x10\x03\x77\xa8\x01")
+
+
 def make_jit_image(seeds):
     whole = [(JIT_CODE + 0x40 * i, 0x30, b"\x41\x0e\x10\x86\x02") for i in range(4)]
     frames, other = jit_frames(whole), jit_frames([(JIT_CODE + 0x10, 0x60, b"\x0e\x20")])
     named = [(0x40 * i, 0x30, b"made_%d" % i, 0x12) for i in range(6)]
     seeds_of = {
         "memory": (b"", frames), "two": (b"", frames + frames), "disputed": (b"", frames + other),
-        "signal": (b"", jit_frames(whole, b"zRS\0")), "no-align": (b"", jit_frames(whole, data_align=b"\x7c")),
+        "signal": (b"", jit_frames(whole, b"zRS\0")),
+        "restorer": (b"", jit_frames([(JIT_CODE + 0x40, 9, SIGNAL_PROGRAM)], b"zRS\0")), "no-align": (b"", jit_frames(whole, data_align=b"\x7c")),
         "outside": (b"", jit_frames([(0x5000, 16, b""), (JIT_CODE + 0xfff0, 0x20, b""), (JIT_CODE, 0, b"")])),
         "broken": (b"", jit_frames([(JIT_CODE, 16, b"\x0e"), (JIT_CODE + 64, 16, b"\x3f\x3f")])),
         "cut": (b"", frames[:-6]), "late": (b"\0", bytes(100) + b"zzz" + bytes(5) + frames),
@@ -461,7 +490,7 @@ def damage(seeds):
 
 def make_all(wallprof, make_seeds, work, seeds):
     """seeds/TARGET is made for each target; work is for what is made on the way."""
-    for target in ("object", "maps", "jit", "jit_image", "unwind", "names", "script"):
+    for target in ("api", "object", "maps", "jit", "jit_image", "unwind", "names", "script"):
         (seeds / target).mkdir(parents=True)
     work.mkdir(parents=True)
     make_objects(work, seeds / "object")
@@ -469,10 +498,12 @@ def make_all(wallprof, make_seeds, work, seeds):
     make_maps(seeds / "maps")
     make_names(seeds / "names")
     make_scripts(seeds / "script")
+    make_api(seeds / "api")
     make_jit(seeds / "jit")
     make_jit_image(seeds / "jit_image")
     # Built as the targets are, and would leave its counts of lines where the tests were begun.
     subprocess.run([make_seeds, seeds], check=True, capture_output=True,
                    env={**os.environ, "LLVM_PROFILE_FILE": "/dev/null"})
     damage(seeds / "capture")
+    shutil.copy(SLEEPS, seeds / "capture" / "sleeps")
     record(wallprof, seeds / "capture" / "recorded")

@@ -22,6 +22,19 @@ UnwindTable make_table(uint64_t seed, size_t rows)
 	table.rules.items[4].extra = -8;
 	table.rules.items[5].cfa = CFA_PLT;
 	table.rules.items[5].extra = 11;
+	table.rules.items[6] = (struct unwind_rule){.cfa = CFA_END};
+	table.rules.items[7] = (struct unwind_rule){.cfa = CFA_SIGNAL};
+	for (int16_t i = NONE_GAP + 1; i <= NONE_UNKNOWN_CODE; i++)
+		table.rules.items[7 + i] = (struct unwind_rule){.cfa = CFA_NONE, .extra = i};
+	table.rules.items[20].ra = RA_REG + 10;
+	for (uint8_t i = 0; i < BP_LOST; i++)
+		table.rules.items[21 + i].bp = i + 1;
+	table.rules.items[26].bp = BP_IN_REG + 12;
+	table.rules.items[27].bx = BX_AT_CFA;
+	table.rules.items[27].bx_offset = -16;
+	table.rules.items[28].bx = BX_LOST;
+	for (uint8_t i = STACK_OTHER; i <= STACK_SAME_GUESS; i++)
+		table.rules.items[29 + i].stack = i;
 	for (size_t i = 0; i < rows; i++) {
 		uint32_t rule = 1 + (2 * i + hash_mix(seed, i) % 2) % (MADE_RULES - 1);
 		bool gap = i == 0 || i == rows - 1;
