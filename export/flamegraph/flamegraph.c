@@ -73,9 +73,12 @@ static void put_text(Output *out, const char *text, size_t letters)
 
 /* ---- frames ------------------------------------------------------------------------------- */
 
+/* In a damaged capture the sum of all threads' times may have wrapped, also to 0. */
 static double pixels(const Flamegraph *graph, uint64_t ns)
 {
-	return (double)ns * (FLAMEGRAPH_WIDTH - 2 * FLAMEGRAPH_MARGIN) / graph->layout.all_ns;
+	double share = (double)ns / MAX(graph->layout.all_ns, 1u);
+
+	return MIN(share, 1.0) * (FLAMEGRAPH_WIDTH - 2 * FLAMEGRAPH_MARGIN);
 }
 
 static void write_frame(const Flamegraph *graph, uint32_t node)

@@ -85,11 +85,34 @@ static void test_names(void **state)
 	timeline_free(t);
 }
 
+/* Together these are more than 2^64 ns: a damaged capture may have any times. */
+static void test_long_threads(void **state)
+{
+	const uint64_t length = 1ULL << 62;
+	Timeline *t = fixture_new(length);
+	const uint32_t processes[] = {fixture_process(t, 100, "three", 0, length),
+				      fixture_process(t, 200, "two", 0, length)};
+	char *text;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++)
+		fixture_simple_thread(t, processes[i % 2], 100 + i, "long", STATE_BLOCKED,
+				      REASON_MUTEX);
+	fixture_finish(t);
+	text = written(t);
+	assert_non_null(strstr(text, "width=\"1180.000\""));
+	for (const char *p = text; (p = strstr(p, " width=\"")); p++)
+		assert_true(strtod(p + strlen(" width=\""), NULL) <= 1200);
+	free(text);
+	timeline_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_long_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
