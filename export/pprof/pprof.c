@@ -10,7 +10,7 @@
 /* The values of a sample, in order. */
 enum value { VALUE_WALL, VALUE_CPU, VALUE_OFF_CPU, VALUE_COUNT };
 
-static const char *const value_names[VALUE_COUNT] = {"wall", "cpu", "off-cpu"};
+static const char *const value_names[VALUE_COUNT] = {"wall", "cpu", "off_cpu"};
 
 /* The time of one thread with one stack, for one object. */
 typedef struct PprofSample {

@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+import pprof_rules
 from harness import GIVE_UP_S, MS, ROOT, WORKLOADS, check, check_close, expect_failure, needs_command
 
 pytestmark = [pytest.mark.untimed, pytest.mark.host_only("the same capture gives the same bytes anywhere")]
@@ -115,7 +117,7 @@ def check_pprof(path, stacks, recording):
     check_close("wall", sum(wall.values()), ledger_of(recording), 0.001, 1000)
     check_close("wall, and folded", sum(wall.values()), sum(us for _, us in stacks) * 1000, 0.001, 2000)
     check_close("cpu", sum(flat_times(path, "cpu").values()), ledger_of(recording, "running"), 0.001, 1000)
-    check_close("off-cpu", sum(flat_times(path, "off-cpu").values()),
+    check_close("off_cpu", sum(flat_times(path, "off_cpu").values()),
                 ledger_of(recording, "runnable") + ledger_of(recording, "blocked"), 0.001, 1000)
     for reason in {reason for thread in recording.report["threads"] for reason in thread["reasons"]}:
         ns = sum(thread["reasons"].get(reason, 0) for thread in recording.report["threads"])
@@ -164,6 +166,33 @@ def test_pprof_lines(context):
     check(start - offset in {address - at for at, address in loads}, f"{mapping[0]}: {segments}")
     listed = pprof(path, "-list=main", "-unit=ns", f"-source_path={ROOT}")
     check("ROUTINE ======" in listed and "burn.c" in listed, listed[:1000])
+
+
+def test_pprof_rules(context):
+    """What pprof, Parca and Pyroscope require holds of a file, and of none of the altered ones."""
+    program = context.path(os.fsdecode(b"caf\xe9 \xc2\x9b-\n" + "ä".encode() * 90))
+    shutil.copy(Path(WORKLOADS, "sleeps"), program)
+    context.wallprof("-q", "-o", "odd.pb.gz", "--", program, "--threads", "2", "--rounds", "2", "--ms", "3")
+    pprof_rules.check_rules(context.path("odd.pb.gz").read_bytes())
+    recording = record(context)
+    data = export(context, recording, "p.pb.gz").read_bytes()
+    pprof_rules.check_rules(data)
+    file = pprof_rules.File(data)
+    again = pprof_rules.File(file.altered(lambda profile, random: None, context.random))
+    check(again.profile == file.profile, "what is decoded and encoded is another file")
+    expect_failure(pprof_rules.check_rules, file.raw)
+    for rule, refused_by_pprof, alterations in pprof_rules.RULES:
+        for number, alteration in enumerate(alterations):
+            check_refused(context, file.altered(alteration, context.random), rule, number, refused_by_pprof)
+
+
+def check_refused(context, data, rule, number, refused_by_pprof):
+    """The rule that an alteration breaks says so, and so does pprof, where it knows that rule."""
+    check(list(rule(pprof_rules.File(data))), f"{rule.__name__} accepts its alteration {number}")
+    if refused_by_pprof:
+        path = context.path("altered.pb.gz")
+        path.write_bytes(data)
+        expect_failure(pprof, path, "-top")
 
 
 # ---- speedscope ---------------------------------------------------------------------------
