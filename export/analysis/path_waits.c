@@ -122,12 +122,18 @@ static uint64_t charge_sleepers(Charger *charger, uint64_t from_ns, uint64_t to_
 	return left_ns;
 }
 
-/* Returns whether what a blocked thread waits for is outside of the program: a file, a peer. */
-static bool waits_for_named(const Timeline *timeline, const Thread *thread, size_t wait)
+/*
+ * Returns whether what a blocked thread waits for is outside of the program: a disk, a file, a
+ * peer. Of some waits for disks it is not known for which file they are.
+ */
+static bool waits_outside(const Timeline *timeline, const Thread *thread, size_t wait)
 {
+	enum reason reason = wait_reason(&thread->intervals.items[wait]);
 	uint32_t object = wait_object(timeline, thread, wait);
 	uint8_t kind;
 
+	if (reason_info[reason].category == CATEGORY_DISK)
+		return true;
 	if (object == OBJECT_NONE)
 		return false;
 	kind = timeline->objects.list.items[object].kind;
@@ -148,7 +154,7 @@ static void charge_interval(Charger *charger, size_t i)
 	/* A request in flight is like a running thread: its submitter may do anything then. */
 	if (interval->state == STATE_BLOCKED && interval->reason != REASON_ON_DEVICE)
 		wait = interval_at(thread, interval->start_ns);
-	if (wait != SIZE_MAX && waits_for_named(timeline, thread, wait)) {
+	if (wait != SIZE_MAX && waits_outside(timeline, thread, wait)) {
 		charge(charger, owner, wait, end_ns - interval->start_ns, 0);
 		return;
 	}

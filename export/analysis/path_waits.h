@@ -4,11 +4,10 @@
  *
  * The path itself has no waits for other threads: where a thread waited for another, the path is on
  * the other one. Here each moment of the path is charged to one wait: to that of the thread on the
- * path if it waits for a file, a pipe or a socket; else to the innermost wait that had begun by
- * then and that the path followed to its waker; else to what the thread on the path waited for.
- * All parts of a turn of waits for an interpreter's lock count as followed.
- * Idle waits (idle.h) that the path followed are not charged. So the sum is at most the path's
- * length.
+ * path if it waits for a disk, a file, a pipe or a socket; else to the innermost wait that had
+ * begun by then and that the path followed to its waker; else to what the thread on the path waited
+ * for. All parts of a turn of waits for an interpreter's lock count as followed. Idle waits
+ * (idle.h) that the path followed are not charged. So the sum is at most the path's length.
  */
 #ifndef WALLPROF_PATH_WAITS_H
 #define WALLPROF_PATH_WAITS_H

@@ -8,6 +8,8 @@
 /* A smaller part of the waits for disks, or of the time that passed, is not worth a line. */
 #define OTHERS_SHARE 0.2
 #define TIME_SHARE   0.05
+/* What is waited for disks is the subject of the run from this part of the path on. */
+#define PATH_SHARE 0.5
 /* So many processes are named. */
 #define NAMED 2
 
@@ -156,11 +158,77 @@ static char *users_text(const DiskUsers *users)
 	return text;
 }
 
+/* ---- what the path waited for disks ------------------------------------------------------ */
+
+typedef struct Moved {
+	uint64_t read, written; /* bytes */
+} Moved;
+
+static Moved moved_of(const Requests *requests, const BlockDevice *device)
+{
+	Moved moved = {};
+
+	for (size_t i = 0; i < device->requests.count; i++) {
+		const Request *request = &requests->list.items[device->requests.items[i]];
+
+		if (request_is_read(request))
+			moved.read += request->bytes;
+		else if (request_is_write(request))
+			moved.written += request->bytes;
+	}
+	return moved;
+}
+
+/* Returns how long the path waited for disks. */
+static uint64_t path_disk_ns(const Timeline *timeline)
+{
+	const Thread *path = &timeline->path.track;
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < path->intervals.count; i++) {
+		const Interval *interval = &path->intervals.items[i];
+
+		if (interval->state == STATE_BLOCKED &&
+		    reason_info[wait_reason(interval)].category == CATEGORY_DISK)
+			ns += interval_end(path, i) - interval->start_ns;
+	}
+	return ns;
+}
+
+/*
+ * Returns how long the path waited for disks, and what the one that moved most moved meanwhile. The
+ * reasons of such waits ("dirty-page throttling", "journal wait") do not say that it was a disk,
+ * and most of these waits end with no request of their own. NULL: it is less than half of the path.
+ */
+static char *path_text(const Timeline *timeline, uint64_t ns)
+{
+	const Requests *requests = &timeline->requests;
+	uint64_t path_ns = timeline->path.track.end_ns - timeline->path.track.start_ns;
+	_cleanup_free_ char *name = NULL;
+	const BlockDevice *most = NULL;
+	Moved of_most = {};
+
+	for (size_t i = 0; i < requests->devices.count; i++) {
+		Moved moved = moved_of(requests, &requests->devices.items[i]);
+
+		if (moved.read + moved.written > of_most.read + of_most.written) {
+			most = &requests->devices.items[i];
+			of_most = moved;
+		}
+	}
+	if (!most || ns < PATH_SHARE * path_ns)
+		return NULL;
+	name = text_printable(most->name);
+	return xasprintf("%s of %s waited for it; %s read %.1f MB, wrote %.1f MB", DURATION(ns),
+			 DURATION(path_ns), name, of_most.read / 1e6, of_most.written / 1e6);
+}
+
 char *disk_line_text(const Timeline *timeline)
 {
 	DiskUsers users = {.timeline = timeline};
 	bool is_path = timeline->path.track.intervals.count > 0;
 	PathWaits waits = is_path ? path_waits_find(timeline) : (PathWaits){};
+	uint64_t path_ns = path_disk_ns(timeline);
 	char *text = NULL;
 
 	for (size_t i = 0; i < waits.count; i++)
@@ -170,9 +238,11 @@ char *disk_line_text(const Timeline *timeline)
 		add_all_waits(&users);
 	if (users.list.count > 1)
 		qsort(users.list.items, users.list.count, sizeof(DiskUser), compare_disk_users);
-	if (users.others_ns > OTHERS_SHARE * users.waits_ns &&
+	if (users.others_ns > OTHERS_SHARE * MAX(users.waits_ns, path_ns) &&
 	    users.others_ns > TIME_SHARE * (timeline->end_ns - timeline->start_ns))
 		text = users_text(&users);
+	else if (is_path)
+		text = path_text(timeline, path_ns);
 	for (size_t i = 0; i < users.list.count; i++)
 		free(users.list.items[i].name);
 	vec_free(&users.list);

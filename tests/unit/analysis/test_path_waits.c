@@ -7,6 +7,7 @@
 #include <asm/unistd_64.h>
 
 #define S 0x1 /* TASK_INTERRUPTIBLE */
+#define D 0x2 /* TASK_UNINTERRUPTIBLE */
 
 /* Returns the sum of what the path has of the waits of a thread. */
 static PathWait sum_of(const Scenario *s, uint32_t tid)
@@ -102,6 +103,26 @@ static void test_sleep_below_a_wait(void **state)
 	scenario_free(&s);
 }
 
+/* A wait for a disk is charged to itself, although it is not known for which file it is. */
+static void test_disk_below_a_wait(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 16);
+	create(&s, 0, 21, 20, 0);
+	out_call(at(&s, 4), 20, S, __NR_futex);
+	out_call(at(&s, 6), 21, D, __NR_fsync);
+	wake_by_irq(at(&s, 9), 21);
+	in(at(&s, 9), 21, 1);
+	wake(at(&s, 12), 20, 21);
+	in(at(&s, 12), 20, 0);
+	find_path(&s);
+	assert_int_equal(charged_ms(&s, 20), 5);
+	assert_int_equal(charged_ms(&s, 21), 3);
+	scenario_free(&s);
+}
+
 /* A sleep that no other thread waits for is charged to itself; running is charged to none. */
 static void test_own_sleep(void **state)
 {
@@ -133,11 +154,9 @@ static void test_no_path(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_innermost),
-		cmocka_unit_test(test_before_the_wait),
-		cmocka_unit_test(test_sleep_below_a_wait),
-		cmocka_unit_test(test_own_sleep),
-		cmocka_unit_test(test_no_path),
+		cmocka_unit_test(test_innermost),	   cmocka_unit_test(test_before_the_wait),
+		cmocka_unit_test(test_sleep_below_a_wait), cmocka_unit_test(test_disk_below_a_wait),
+		cmocka_unit_test(test_own_sleep),	   cmocka_unit_test(test_no_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

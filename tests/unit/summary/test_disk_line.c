@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whose requests a disk completes while a thread waits for its own. */
+/* Whose requests a disk completes while a thread waits for its own, and what the path waited for.
+ */
+#include "critical_path.h"
 #include "disk_line.h"
 #include "test_tools.h"
 #include "timeline_fixture.h"
@@ -119,12 +121,36 @@ static void test_nothing(void **state)
 	timeline_free(t);
 }
 
+/* Of the path's 100 ms, 80 ms are a wait for a disk; most moved on 8:0. */
+static void test_path(void **state)
+{
+	Timeline *t = make_timeline();
+	_cleanup_free_ char *text = NULL;
+
+	(void)state;
+	t->threads.items[0].intervals.items[1].reason = REASON_DIRTY_THROTTLE;
+	critical_path_find(t, 0);
+	assert_null(disk_line_text(t)); /* no disk moved anything */
+	add_request(t, DISK + 1, 0, 0, 20 * MS);
+	for (uint32_t i = 0; i < 3; i++)
+		t->requests.list.items[add_request(t, DISK, 1, 0, 30 * MS)].opf = i > 0;
+	t->requests.list.items[3].bytes = 7 << 20;
+	text = disk_line_text(t);
+	assert_string_equal(text, "80.000 ms of 100.000 ms waited for it; 8:0 read 0.0 MB, "
+				  "wrote 7.3 MB");
+	t->threads.items[0].intervals.items[2].start_ns = FIXTURE_START + 59 * MS;
+	critical_path_find(t, 0);
+	assert_null(disk_line_text(t)); /* 49 ms */
+	timeline_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_others),
 		cmocka_unit_test(test_not_recorded),
 		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
