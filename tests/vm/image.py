@@ -17,10 +17,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 APPLETS = ("cat", "date", "ifconfig", "insmod", "kill", "mkdir", "mkfifo", "mount", "poweroff", "rm",
-           "rmdir", "sh", "sleep", "sync", "tar", "taskset", "touch", "true", "umount", "uname")
+           "rmdir", "sh", "sleep", "tar", "taskset", "touch", "true", "umount", "uname")
 # Further programs that the end-to-end tests call, and their packages.
 TOOLS = {"bpftool": "bpftool", "curl": "curl", "dmsetup": "dmsetup", "perf": "linux-perf", "setpriv": "util-linux",
-         "redis-server": "redis-server", "unshare": "util-linux", "zstd": "zstd"}
+         "redis-server": "redis-server", "sync": "coreutils", "unshare": "util-linux", "zstd": "zstd"}
 SOURCES = ("bpf", "src", "export", "tests/conftest.py", "tests/e2e", "tests/pytest.ini", "tests/run",
            "tests/support/browser", "tests/support/py", "tests/vm", "tests/workloads/scripts", "tools")
 # pytest and what it needs; some of these only some versions of it.
@@ -94,6 +94,9 @@ def _install_wallprof(build, root):
         else:
             shutil.copy(ROOT / name, tree / name)
     _install(build / "wallprof", tree / "build", root)
+    example = build / "tools" / "tar-extract"
+    if example.exists():
+        _install(example, tree / "build" / "tools", root)
     for workload in (build / "tests" / "workloads").iterdir():
         if workload.is_file() and os.access(workload, os.X_OK):
             _install(workload, tree / "build" / "tests" / "workloads", root)
