@@ -91,6 +91,7 @@ char *anon_meta_replace(AnonNames *names, const char *text)
 		other = anon_texts_command(names, value);
 		break;
 	case META_HOST:
+		anon_names_person(names, value);
 		other = anon_names_word(names, value, ANON_HOST);
 		break;
 	}

@@ -15,6 +15,7 @@ void anon_names_free(AnonNames *names)
 	strings_free(&names->cuts);
 	vec_free(&names->words_of_cuts);
 	strings_free(&names->system);
+	strings_free(&names->people);
 }
 
 /* ---- names that are kept ------------------------------------------------------------------- */
@@ -173,6 +174,17 @@ void anon_names_keep(AnonNames *names, const char *name)
 
 		strings_intern(&names->system, cut);
 	}
+}
+
+void anon_names_person(AnonNames *names, const char *name)
+{
+	if (names->is_learning && *name)
+		strings_intern(&names->people, name);
+}
+
+bool anon_names_is_person(const AnonNames *names, const char *name)
+{
+	return strings_find(&names->people, name) != MAP_NONE;
 }
 
 static bool is_kept(const AnonNames *names, const char *name)

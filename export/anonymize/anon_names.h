@@ -35,6 +35,7 @@ typedef struct AnonNames {
 	Strings cuts; /* the beginnings of longer names of files, as the kernel cuts names */
 	VEC(uint32_t) words_of_cuts;
 	Strings system;		       /* names that are kept wherever they are */
+	Strings people;		       /* hosts, and users by their home directories */
 	uint32_t numbered[ANON_ROLES]; /* the highest number */
 	uint32_t replaced[ANON_ROLES]; /* how many are used */
 } AnonNames;
@@ -58,6 +59,12 @@ char *anon_names_part(AnonNames *names, const char *name, enum anon_role role);
 
 /* Learns that a name is the system's. It has no effect when names are replaced already. */
 void anon_names_keep(AnonNames *names, const char *name);
+
+/* Learns that a name is that of a user or a host, which texts may contain. */
+void anon_names_person(AnonNames *names, const char *name);
+
+/* Returns whether a name is one that was learned by anon_names_person(). */
+bool anon_names_is_person(const AnonNames *names, const char *name);
 
 /*
  * Returns what stands for the name of a thread, of which the kernel keeps 15 bytes. The caller

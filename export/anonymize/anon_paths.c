@@ -502,11 +502,24 @@ static void replace_kept(PathText *text, AnonNames *names, const char *path, siz
 	}
 }
 
+/* A home directory is called as its user is. */
+static void learn_user(AnonNames *names, const char *path)
+{
+	static const char home[] = "/home/";
+	_cleanup_free_ char *user = NULL;
+
+	if (!names->is_learning || strncmp(path, home, strlen(home)) != 0)
+		return;
+	user = xstrndup(path + strlen(home), part_length(path + strlen(home)));
+	anon_names_person(names, user);
+}
+
 static void replace_parts(PathText *text, AnonNames *names, const char *path)
 {
 	size_t kept = anon_paths_kept_length(path);
 	const char *at = path + kept;
 
+	learn_user(names, path);
 	replace_kept(text, names, path, kept);
 	while (*at) {
 		size_t slashes = strspn(at, "/"), length = part_length(at + slashes);

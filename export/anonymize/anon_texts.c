@@ -336,3 +336,58 @@ char *anon_texts_function(AnonNames *names, const char *function)
 	vec_free(&text);
 	return whole;
 }
+
+/* ---- names of functions of scripts --------------------------------------------------------- */
+
+#define WORD_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+/*
+ * Appends what stands for the user or host that the word is. Returns whether it is one. While names
+ * are learned it is none: a function does not say what a name is of.
+ */
+static bool append_person(AnonNames *names, const char *text, size_t length, AnonText *to)
+{
+	_cleanup_free_ char *word = xstrndup(text, length), *other = NULL;
+
+	if (names->is_learning || !anon_names_is_person(names, word))
+		return false;
+	other = anon_names_part(names, word, ANON_FOLDER);
+	vec_append(to, other, strlen(other));
+	return true;
+}
+
+/* Appends what is between other characters: one name ("jane.doe"), or words ("sync_alice"). */
+static void append_words(AnonNames *names, const char *text, size_t length, AnonText *to)
+{
+	if (append_person(names, text, length, to))
+		return;
+	for (size_t at = 0; at < length;) {
+		size_t word = MIN(strspn(text + at, WORD_LETTERS), length - at);
+
+		if (word == 0)
+			*vec_push(to) = text[at++];
+		else if (!append_person(names, text + at, word, to))
+			vec_append(to, text + at, word);
+		at += word;
+	}
+}
+
+char *anon_texts_script_function(AnonNames *names, const char *function)
+{
+	_cleanup_free_ char *name = anon_texts_function(names, function);
+	AnonText text = {};
+	char *whole;
+
+	for (const char *at = name; *at;) {
+		size_t length = strspn(at, WORD_LETTERS "_.-");
+
+		if (length == 0)
+			*vec_push(&text) = *at++;
+		else
+			append_words(names, at, length, &text);
+		at += length;
+	}
+	whole = xstrndup(text.items ? text.items : "", text.count);
+	vec_free(&text);
+	return whole;
+}

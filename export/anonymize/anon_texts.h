@@ -25,4 +25,10 @@ char *anon_texts_command(AnonNames *names, const char *command);
  */
 char *anon_texts_function(AnonNames *names, const char *function);
 
+/*
+ * The same for the name of a script's function, which programs also make of data. Words of it that
+ * are a user or a host are replaced, too: "sync_alice" by "sync_dir1".
+ */
+char *anon_texts_script_function(AnonNames *names, const char *function);
+
 #endif

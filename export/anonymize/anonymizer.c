@@ -157,6 +157,12 @@ static const struct record *replace_args(Anonymizer *anonymizer, const struct re
 	return &other->h;
 }
 
+/* Appends a string with its NUL. */
+static void append_string(AnonText *text, const char *string)
+{
+	vec_append(text, string, strlen(string) + 1);
+}
+
 /* Returns "usr/lib/libx.so" of "libx.so", "lib", "usr", each with a NUL. The caller frees it. */
 static char *join_parts(const char *text, size_t size)
 {
@@ -173,6 +179,24 @@ static char *join_parts(const char *text, size_t size)
 		size = begin;
 	}
 	return path;
+}
+
+/* Appends the parts of a path that join_parts() has made; a full path begins with a slash. */
+static void append_parts(AnonText *text, const char *path, bool is_full)
+{
+	size_t end = strlen(path);
+
+	for (size_t begin = end;; begin--) {
+		if (begin > 0 && path[begin - 1] != '/')
+			continue;
+		if (begin == 0 && is_full)
+			break;
+		vec_append(text, path + begin, end - begin);
+		*vec_push(text) = '\0';
+		if (begin == 0)
+			break;
+		end = begin - 1;
+	}
 }
 
 /*
@@ -195,10 +219,10 @@ static const struct record *replace_inode(Anonymizer *anonymizer, const struct r
 	path = xasprintf("%s%s", is_full ? "/" : "", parts);
 	other = has_path ? replace_path(anonymizer, path)
 			 : anon_paths_object(&anonymizer->names, path);
-	for (char *slash; has_path && (slash = strrchr(other, '/')); *slash = '\0')
-		vec_append(&text, slash + 1, strlen(slash + 1) + 1);
-	if (!is_full)
-		vec_append(&text, other, strlen(other) + 1);
+	if (has_path)
+		append_parts(&text, other, is_full);
+	else
+		append_string(&text, other);
 	begin(anonymizer, record, offsetof(struct rec_inode, text));
 	made = (struct rec_inode *)finish(anonymizer, text.items, MIN(text.count, UINT16_MAX));
 	made->size = MIN(text.count, UINT16_MAX);
@@ -246,7 +270,21 @@ static const struct record *replace_socket(Anonymizer *anonymizer, const struct 
 	return &other->h;
 }
 
-/* A path in a record of a fixed size has ASCII only, because it has one byte for a character. */
+/*
+ * Writes a text into a record of a fixed size, of ASCII only, because it has one byte for a
+ * character there. Returns how many bytes it has.
+ */
+static uint16_t write_ascii(char *place, size_t size, const char *text)
+{
+	size_t length = MIN(strlen(text), size);
+
+	memset(place, 0, size);
+	for (size_t i = 0; i < length; i++)
+		place[i] = (uint8_t)text[i] < 0x80 ? text[i] : '?';
+	return length;
+}
+
+/* Functions of files that keep their names are the system's, and so are their names. */
 static const struct record *replace_script_code(Anonymizer *anonymizer, const struct record *record)
 {
 	struct rec_script_code *code = copy_of(anonymizer, record);
@@ -255,16 +293,22 @@ static const struct record *replace_script_code(Anonymizer *anonymizer, const st
 	_cleanup_free_ char *other = path ? replace_path(anonymizer, path) : NULL;
 	_cleanup_free_ char *name =
 		script_text(code->name, code->name_bytes, sizeof(code->name), code->name_kind);
+	_cleanup_free_ char *function =
+		name ? anon_texts_script_function(&anonymizer->names, name) : NULL;
 
-	if (name && !anonymizer->names.is_learning)
-		strings_intern(&anonymizer->functions, name);
-	if (path && !strcmp(path, other))
+	if (path && !strcmp(path, other)) {
+		if (name && !anonymizer->names.is_learning)
+			strings_intern(&anonymizer->functions, name);
 		return record;
-	memset(code->path, 0, sizeof(code->path));
-	code->path_bytes = other ? MIN(strlen(other), sizeof(code->path)) : 0;
+	}
+	if (function && !anonymizer->names.is_learning)
+		strings_intern(&anonymizer->functions, function);
+	code->path_bytes = write_ascii((char *)code->path, sizeof(code->path), other ? other : "");
 	code->path_kind = other ? 1 : 0;
-	for (size_t i = 0; i < code->path_bytes; i++)
-		code->path[i] = (uint8_t)other[i] < 0x80 ? other[i] : '?';
+	if (function && strcmp(function, name) != 0) {
+		code->name_bytes = write_ascii((char *)code->name, sizeof(code->name), function);
+		code->name_kind = 1;
+	}
 	return &code->h;
 }
 
@@ -355,29 +399,26 @@ static const struct record *replace_note(Anonymizer *anonymizer, const struct re
 	return finish(anonymizer, text, strlen(text) + 1);
 }
 
-/* Appends a string with its NUL. */
-static void append_string(AnonText *text, const char *string)
-{
-	vec_append(text, string, strlen(string) + 1);
-}
-
 /* Replaces "sda, sdb", or the path of the file of a loop device. The caller frees the result. */
 static char *replace_lower_devices(Anonymizer *anonymizer, const char *names)
 {
 	_cleanup_free_ char *copy = xstrdup(names);
-	char *text = xstrdup(""), *rest = copy;
+	char *rest = copy, *whole;
+	AnonText text = {};
 
-	if (*names == '/') {
-		free(text);
+	if (*names == '/')
 		return replace_path(anonymizer, names);
-	}
 	for (char *name; *names && (name = strsep(&rest, ","));) {
-		_cleanup_free_ char *before = text, *other = NULL;
+		_cleanup_free_ char *other = NULL;
 
 		other = anon_names_part(&anonymizer->names, name + strspn(name, " "), ANON_FILE);
-		text = xasprintf("%s%s%s", before, *before ? ", " : "", other);
+		if (text.count > 0)
+			vec_append(&text, ", ", 2);
+		vec_append(&text, other, strlen(other));
 	}
-	return text;
+	whole = xstrndup(text.items ? text.items : "", text.count);
+	vec_free(&text);
+	return whole;
 }
 
 static const struct record *replace_device(Anonymizer *anonymizer, const struct record *record)

@@ -160,8 +160,11 @@ static int add_late_record(void *user, const struct record *record)
 {
 	Loaded *loaded = user;
 
-	if (loaded->anonymizer)
+	if (loaded->anonymizer) {
 		record = anonymizer_replace(loaded->anonymizer, record);
+		if (record && record->kind == REC_NOTE)
+			log_warn("%s", ((const struct rec_note *)record)->text);
+	}
 	if (record)
 		frames_add(loaded->frames, record);
 	return 0;
@@ -184,6 +187,7 @@ static int resolve_late(CaptureReader *reader, const LoadOptions *options, const
 		.sources = sources,
 		.invoker = invoker,
 		.no_debuginfod = options->no_debuginfod,
+		.hides_names = options->anonymize,
 		.deadline_ns = now_ns() + SYMBOLS_SECONDS_MAX * NSEC_PER_SEC,
 	};
 	SymbolsSummary summary;

@@ -64,7 +64,7 @@ void symbol_cache_load(SymbolCache *cache, const DebugFiles *files, CachedObject
 		cached_object_free(ret_object);
 }
 
-void symbol_cache_store(SymbolCache *cache, const MappedFile *file, const CachedObject *object)
+int symbol_cache_store(SymbolCache *cache, const MappedFile *file, const CachedObject *object)
 {
 	_cleanup_free_ char *name = object_name(file);
 	_cleanup_free_ void *data = NULL;
@@ -73,6 +73,5 @@ void symbol_cache_store(SymbolCache *cache, const MappedFile *file, const Cached
 
 	if (r == 0)
 		r = cache_dir_replace(cache->folder, name, &(struct iovec){data, size}, 1);
-	if (r < 0)
-		log_verbose("caching the names of %s failed: %s", file->path, strerror(-r));
+	return r;
 }

@@ -31,7 +31,7 @@ void symbol_cache_close(SymbolCache *cache);
  * removed or changed since. The caller always frees it.
  */
 void symbol_cache_load(SymbolCache *cache, const DebugFiles *files, CachedObject *ret_object);
-/* Replaces the file. A failure only costs time in the next run, so it is shown only with -v. */
-void symbol_cache_store(SymbolCache *cache, const MappedFile *file, const CachedObject *object);
+/* Replaces the file. Returns 0 or a negative errno; a failure only costs time in the next run. */
+int symbol_cache_store(SymbolCache *cache, const MappedFile *file, const CachedObject *object);
 
 #endif

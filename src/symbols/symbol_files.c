@@ -92,6 +92,12 @@ static int open_object(const Batch *batch, const MappedFile *file)
 	return fd;
 }
 
+/* Returns what messages call a file. */
+static const char *logged_path(const Batch *batch, const MappedFile *file)
+{
+	return batch->sink->hides_names ? "a file" : file->path;
+}
+
 static int open_debug(Batch *batch, FileNames *names)
 {
 	const MappedFile *file = names->file;
@@ -100,8 +106,8 @@ static int open_debug(Batch *batch, FileNames *names)
 	if (fd >= 0 || !file->build_id_len || file->flags & FILE_VDSO || !may_ask_debuginfod(batch))
 		return fd;
 	names->asked_debuginfod = true;
-	fd = debuginfod_find(file->build_id, file->build_id_len, file->path, batch->sink->invoker,
-			     batch->servers_deadline_ns);
+	fd = debuginfod_find(file->build_id, file->build_id_len, logged_path(batch, file),
+			     batch->sink->invoker, batch->servers_deadline_ns);
 	/* Each question to a server that does not answer takes until the deadline. */
 	if (fd < 0 && fd != -ENOENT) {
 		batch->servers_fail = true;
@@ -194,7 +200,8 @@ static int emit_text(const SymbolsSink *sink, uint32_t file, char *text)
 	note->h = (struct record){.kind = REC_NOTE, .len = size};
 	note->file = file;
 	memcpy(note->text, text, length);
-	log_warn("%s", text);
+	if (!sink->hides_names)
+		log_warn("%s", text);
 	return sink->emit(sink->user, &note->h);
 }
 
@@ -278,7 +285,7 @@ static int emit_problem(Batch *batch, FileNames *names)
 	else if (error)
 		batch->summary->files_unreadable++;
 	if (error)
-		log_verbose("reading names from %s failed: %s", names->file->path,
+		log_verbose("reading names from %s failed: %s", logged_path(batch, names->file),
 			    error == -ESTALE ? "not the file that was mapped" : strerror(-error));
 	if (!problem)
 		return 0;
@@ -340,6 +347,8 @@ static void cache_answer(FileNames *names, size_t i)
 
 static void cache_answers(Batch *batch, FileNames *names)
 {
+	int r;
+
 	if (!names->job || names->job->problem || names->job->result || !is_cacheable(batch, names))
 		return;
 	for (size_t i = 0; i < names->missing.count; i++)
@@ -351,7 +360,10 @@ static void cache_answers(Batch *batch, FileNames *names)
 		*vec_push(&names->cached.tried) = names->debug.tried.items[i];
 	names->debug.tried.count = 0; /* its paths have been moved */
 	names->cached.asked_debuginfod |= names->asked_debuginfod;
-	symbol_cache_store(batch->cache, &names->opened, &names->cached);
+	r = symbol_cache_store(batch->cache, &names->opened, &names->cached);
+	if (r < 0)
+		log_verbose("caching the names of %s failed: %s", logged_path(batch, names->file),
+			    strerror(-r));
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

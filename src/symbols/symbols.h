@@ -35,6 +35,7 @@ typedef struct SymbolsSink {
 	Sources *sources;	/* weighs what the frames name; NULL = sources are not needed */
 	const Invoker *invoker; /* its cache is used, and debuginfod runs as this user */
 	bool no_debuginfod;
+	bool hides_names;     /* messages name no file, and emit() logs NOTE as it stands for it */
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC: no lookup lasts longer; 0 = no limit */
 } SymbolsSink;
 

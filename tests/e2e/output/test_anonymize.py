@@ -27,6 +27,13 @@ for _ in range(10):
 """
 
 
+# It runs in an inlined call, of which only a .dwo file knows.
+BUSY = """static volatile unsigned long sum;
+static inline __attribute__((always_inline)) void add(void) { for (int i = 0; i < 1000; i++) sum += i; }
+int main(void) { for (int i = 0; i < 100000; i++) add(); return 0; }
+"""
+
+
 class Plants:
     """Names that are in nothing but this recording, by what they are of."""
     KINDS = ("program", "folder", "home", "argument", "library", "locked", "mapped", "socket", "abstract", "memory", "source",
@@ -200,6 +207,25 @@ def check_late(context, plants):
     expect_failure(check_hidden, {"late": made[False]["late"]}, plants)
     expect_failure(check_hidden, {"summary": made[False]["summary"]}, plants)
     check(b'"wait_for_lock"' in made[True]["late"], "functions have no names")
+
+
+def test_messages(context):
+    """Messages of an export name no file of the recording; what they say is as it is in the profile."""
+    plants = Plants(context.random)
+    folder = context.path("home") / plants.home
+    source, program = written(folder / f"{plants.source}.c", BUSY), folder / plants.program
+    compiled(source, program, "-gsplit-dwarf")
+    for split in folder.glob("*.dwo"):
+        split.unlink()
+    context.wallprof("record", "-q", "--defer-symbols", "-o", "c", "--", program)
+    said = {}
+    for options in ([], ["--anonymize"]):
+        done = context.wallprof("export", "-v", *options, "-o", "p.json", "c", env={**os.environ, "XDG_CACHE_HOME": "/dev/null"})
+        said["--anonymize" in options] = {"standard error": done.stderr.encode()}
+    check_hidden(said[True], plants)
+    expect_failure(check_hidden, said[False], plants)
+    check(b"missing: " in said[False]["standard error"], f"no file lacks names: {said[False]}")
+    check(b"are missing (--anonymize hides why)" in said[True]["standard error"], f"{said[True]}")
 
 
 def test_odd_names(context):

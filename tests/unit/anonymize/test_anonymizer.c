@@ -6,6 +6,7 @@
 #include "record_info.h"
 #include "test_tools.h"
 #include <sys/socket.h>
+#include <time.h>
 
 #define SECRET "zqsecret"
 
@@ -308,6 +309,110 @@ static void test_scripts(void **state)
 	}
 }
 
+static struct record *device_of(const char *text, size_t size)
+{
+	struct rec_device *device =
+		make_record(REC_DEVICE, 0, 1, offsetof(struct rec_device, text), text, size);
+
+	device->size = size;
+	return &device->h;
+}
+
+/* Learns the records, and returns a copy of what stands for the function. It frees all of them. */
+static struct rec_script_code *function_after(struct record *records[], size_t count,
+					      const char *path, const char *name)
+{
+	_cleanup_(anonymizer_freep) Anonymizer *anonymizer = anonymizer_new();
+	struct rec_script_code *code = make_record(REC_SCRIPT_CODE, 0, 1, sizeof(*code), NULL, 0);
+	struct rec_script_code *copy = xmalloc(sizeof(*code));
+
+	code->path_kind = code->name_kind = 1;
+	code->path_bytes = strlen(path);
+	memcpy(code->path, path, strlen(path));
+	code->name_bytes = strlen(name);
+	memcpy(code->name, name, strlen(name));
+	anonymizer_learn(anonymizer, &code->h);
+	for (size_t i = 0; i < count; i++)
+		anonymizer_learn(anonymizer, records[i]);
+	memcpy(copy, anonymizer_replace(anonymizer, &code->h), sizeof(*copy));
+	for (size_t i = 0; i < count; i++)
+		free(records[i]);
+	free(code);
+	return copy;
+}
+
+/* Programs make names of functions of data: of paths, and with the names of users and hosts. */
+static void test_script_functions(void **state)
+{
+	static const char *const cases[][3] = {
+		{"/srv/x.py", "load", "load"},
+		{"/srv/x.py", "Client.__init__.<locals>.<lambda>",
+		 "Client.__init__.<locals>.<lambda>"},
+		{"/srv/x.py", "get /srv/" SECRET ".csv", "get /srv/file2.csv"},
+		{"/home/" SECRET "/x.py", "sync_" SECRET, "sync_dir1"},
+		{"/home/" SECRET "/x.py", SECRET "s.run", SECRET "s.run"},
+		{"/home/jane.doe/x.py", "Jobs.of<jane.doe>", "Jobs.of<dir1>"},
+		{"/srv/x.py", "ping(" SECRET ".example.org)", "ping(host1)"},
+		{"/srv/x.py", "ping_" SECRET, "ping_" SECRET},
+		/* A function of Python's library is called as it is. */
+		{"/usr/lib/python3.11/queue.py", SECRET, SECRET},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		static const char host[] = "hostname=" SECRET ".example.org";
+		struct record *meta = make_record(REC_META, 0, 1, offsetof(struct rec_meta, text),
+						  host, sizeof(host));
+		struct rec_script_code *code = function_after(&meta, 1, cases[i][0], cases[i][1]);
+		_cleanup_free_ char *name = xstrndup((const char *)code->name, code->name_bytes);
+
+		assert_string_equal(name, cases[i][2]);
+		assert_int_equal(code->name_kind, 1);
+		assert_int_equal(capture_check(&code->h), CAPTURE_RECORD_GOOD);
+		free(code);
+	}
+}
+
+/* Returns the seconds of CPU time that it takes to replace a record of so many short parts. */
+static double seconds_of(int kind, size_t parts)
+{
+	static char text[UINT16_MAX];
+	clock_t begin;
+
+	if (kind == REC_INODE) {
+		for (size_t i = 0; i < parts; i++)
+			memcpy(text + 2 * i, "x", 2);
+	} else {
+		memcpy(text, "x\0", 2);
+		for (size_t i = 0; i < parts; i++)
+			memcpy(text + 2 + 2 * i, "y,", 2);
+		text[2 + 2 * parts] = '\0';
+	}
+	begin = clock();
+	for (size_t done = 0; done < 1 << 18; done += parts) {
+		if (kind == REC_INODE)
+			free(replaced(inode_of(INODE_FULL_PATH, text, 2 * parts)));
+		else
+			free(replaced(device_of(text, 3 + 2 * parts)));
+	}
+	return (double)(clock() - begin) / CLOCKS_PER_SEC;
+}
+
+/* As many parts in long records take as long as in short ones; with squares it is 16 times as long.
+ */
+static void test_long_records(void **state)
+{
+	static const int kinds[] = {REC_INODE, REC_DEVICE};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		double few = seconds_of(kinds[i], 1500), many = seconds_of(kinds[i], 24000);
+
+		print_message("kind %d: %.3f s, in long records %.3f s\n", kinds[i], few, many);
+		assert_true(many < 2 * few + 0.1);
+	}
+}
+
 /* Kinds without names are passed on as they are; what is not known is not passed on. */
 static void test_kinds(void **state)
 {
@@ -409,13 +514,14 @@ static void test_filter_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tasks),	   cmocka_unit_test(test_long_exec),
-		cmocka_unit_test(test_files),	   cmocka_unit_test(test_inodes),
-		cmocka_unit_test(test_sockets),	   cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_notes),	   cmocka_unit_test(test_symbols),
-		cmocka_unit_test(test_scripts),	   cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_mark),	   cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_filter_cut),
+		cmocka_unit_test(test_tasks),	     cmocka_unit_test(test_long_exec),
+		cmocka_unit_test(test_files),	     cmocka_unit_test(test_inodes),
+		cmocka_unit_test(test_sockets),	     cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_notes),	     cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_scripts),	     cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_mark),	     cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_filter_cut),   cmocka_unit_test(test_script_functions),
+		cmocka_unit_test(test_long_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
