@@ -127,13 +127,20 @@ function segmentAt(model, series, ns) {
 /** Passes each segment of the series, and its weight in the range [from, to), to visit(segment, weight). */
 function visitRange(model, series, from, to, visit) {
 	const whole = from <= series.start && to >= series.end;
-	for (let i = whole ? series.first : segmentAt(model, series, from); i < series.last; i++) {
+	let first = whole ? series.first : segmentAt(model, series, from);
+	if (!whole && from >= series.end)
+		return;
+	// What has no length ends where it begins: at the begin of a range it is in that range, not in the one before.
+	while (first > series.first && model.start[first - 1] >= from)
+		first--;
+	for (let i = first; i < series.last; i++) {
 		const start = model.start[i], end = i + 1 < series.last ? model.start[i + 1] : series.end;
 		if (whole) {
 			visit(i, model.weight[i]);
 			continue;
 		}
-		if (start >= to)
+		// What is at the end of a series is in the range up to there: none may begin there.
+		if (start >= to && to < series.end)
 			break;
 		// A folded weight has no length of its own; the rest is divided evenly over its length.
 		const share = end > start ? (Math.min(end, to) - Math.max(start, from)) / (end - start) : 1;

@@ -151,15 +151,25 @@ def test_no_request(context):
         check(seen["results"][-1] == count, "another page without a network")
 
 
+# The sums of ranges of 10 ns, in which two segments of 3 and 2 ns are folded to points: at 5, and at the end.
+PARTS = """(() => {
+    const model = {start: [0, 5, 5, 10], weight: [5, 3, 5, 2], stack: [0, 0, 0, 0], category: [0], categories: [{}]};
+    const series = {first: 0, last: 4, start: 0, end: 10};
+    return [[0, 5], [5, 10 - 1e-9], [20, 30], [0, 10 - 1e-9], [6, 10], [0, 10], [10, 20]].map(([from, to]) =>
+        Math.round(wallprof.sumRange.call({model}, series, from, to)));
+})()"""
+
+
 def test_sums_in_browser(context):
     """What the page's own script adds up is the same; whole, and in two halves of the window."""
     browser = Browser()
     recording = context.record("pingpong", rounds=1500, undisturbed=False)
     path = export(context, recording.capture)
-    sums, halves = in_browser(browser, path, {"evaluate": """wallprof.model.ofThread.map((series, i) =>
+    sums, halves, parts = in_browser(browser, path, {"evaluate": """wallprof.model.ofThread.map((series, i) =>
         [wallprof.model.threads[i].tid, wallprof.timesByState(wallprof.model, series)])"""},
         {"evaluate": """wallprof.model.ofThread.map((series) => [0, 1].map((half) => wallprof.sumRange(series,
-        half * wallprof.model.window_ns / 2, (half + 1) * wallprof.model.window_ns / 2)))"""})
+        half * wallprof.model.window_ns / 2, (half + 1) * wallprof.model.window_ns / 2)))"""}, {"evaluate": PARTS})
+    check(parts == [5, 8, 0, 13, 4 + 2, 15, 0], f"segments without a length, on the borders of ranges: {parts}")
 
     def check_browser(report):
         for tid, states in sums:
