@@ -2,6 +2,7 @@
 #include "pprof_places.h"
 #include "pprof_fields.h"
 #include "text.h"
+#include <ctype.h>
 
 #define NONE UINT32_MAX
 
@@ -203,7 +204,22 @@ static const char *program_path(const Timeline *timeline)
 		.path;
 }
 
-/* By convention the first mapping is that of the program; readers show its name. */
+/* Returns whether a file is called as libraries are: "libx.so", "libx.so.1", "libx-1.so_2". */
+static bool is_library(const char *path)
+{
+	for (const char *at = path; (at = strstr(at, ".so")); at++) {
+		const char *after = at + strlen(".so");
+
+		if (!*after || (strchr("._", *after) && isdigit((unsigned char)after[1])))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * By convention the first mapping is that of the program; readers show its name. Without a command,
+ * it is the first one that is not called as a library is, as for pprof itself.
+ */
 static void add_program(PprofPlaces *places)
 {
 	const StackTable *tables = places->tables;
@@ -213,8 +229,8 @@ static void add_program(PprofPlaces *places)
 		uint32_t library = tables->libs.items[i].lib;
 		const MappedFile *file = file_of(tables, &tables->frames->libraries.items[library]);
 
-		if (!file || file->texts.count == 0 || strstr(file->path, ".so") ||
-		    (path && strcmp(path, file->path) != 0))
+		if (!file || file->texts.count == 0 ||
+		    (path ? strcmp(path, file->path) != 0 : is_library(file->path)))
 			continue;
 		library_mapping(places, i, library, file->texts.items[0].start);
 		break;

@@ -168,6 +168,17 @@ def test_pprof_lines(context):
     check("ROUTINE ======" in listed and "burn.c" in listed, listed[:1000])
 
 
+def test_pprof_program(context):
+    """The program's mapping is the first one, also of a program that is called nearly as a library is."""
+    for name in ("app", "a.sorter", "x.so.d/app", "app.so"):
+        program = context.path(name)
+        program.parent.mkdir(exist_ok=True)
+        shutil.copy(Path(WORKLOADS, "burn"), program)
+        context.wallprof("-q", "-o", "p.pb.gz", "--", program, "--threads", "1", "--ms", "60")
+        file = pprof_rules.File(context.path("p.pb.gz").read_bytes())
+        check(file.text(file.profile["mapping"][0]["filename"]) == str(program), f"{file.profile['mapping'][0]}, {program}")
+
+
 def test_pprof_rules(context):
     """What pprof, Parca and Pyroscope require holds of a file, and of none of the altered ones."""
     program = context.path(os.fsdecode(b"caf\xe9 \xc2\x9b-\n" + "ä".encode() * 90))
