@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sleepers.h"
-#include "jit_memory.h"
+#include <errno.h>
 #include <string.h>
 
 #define barrier_var(variable) ((void)(variable))
@@ -10,9 +10,10 @@
 
 /*
  * All lists are the program's, and may be circles: no thread is read for longer at once. Most take
- * less than a millisecond; on an emulated machine system calls are thirty times as slow.
+ * less than a millisecond; on an emulated machine system calls are thirty times as slow, and on a
+ * busy one the child that reads waits for a CPU some times.
  */
-#define SLEEPER_NS (30 * NSEC_PER_MSEC)
+#define SLEEPER_NS (60 * NSEC_PER_MSEC)
 /* The states of up to PYTHON_THREADS_MAX threads are read at once. */
 #define LIST_NS (100 * NSEC_PER_MSEC)
 /* The recorder may have been preempted while it read. */
@@ -28,8 +29,9 @@ typedef struct Sleeper {
 
 /* What the reader's code has beside its scratch memory. */
 typedef struct Reading {
-	JitMemoryReader memory;
-	uint32_t ns_tgid; /* the process with that memory; 0 = none */
+	RemoteProcess *process; /* NULL: none, or it cannot be read */
+	uint32_t ns_tgid;	/* its number; 0 = none */
+	int open_error;		/* of that process */
 	/*
 	 * The threads of an image, which all rounds use that its sleepers take: thread_id -> index
 	 * in states.
@@ -49,9 +51,10 @@ typedef struct Reading {
 
 struct Sleepers {
 	const Interpreters *interpreters;
+	RemoteMemory *memory;
 	VEC(Sleeper) list;
 	bool unsorted;
-	uint64_t unread;
+	uint64_t unread, refused;
 	Reading reading;
 };
 
@@ -71,7 +74,7 @@ static int read_memory(struct script_scratch *scratch, void *to, size_t size, ui
 	reading->late |= now_ns() > reading->end_ns;
 	if (reading->late)
 		return -1;
-	return jit_memory_read(&reading->memory, address, to, size) ? 0 : -1;
+	return remote_memory_read(reading->process, address, to, size) ? 0 : -1;
 }
 
 #define SCRIPT_READ(scratch, to, size, address) read_memory(scratch, to, size, address)
@@ -116,14 +119,15 @@ static int script_emit(struct script_scratch *scratch, u32 kind)
 
 /* ---- the threads --------------------------------------------------------------------------- */
 
-Sleepers *sleepers_new(const Interpreters *interpreters, RecordSink sink, void *user)
+Sleepers *sleepers_new(const Interpreters *interpreters, RemoteMemory *memory, RecordSink sink,
+		       void *user)
 {
 	Sleepers *sleepers = xcalloc(1, sizeof(*sleepers));
 
 	sleepers->interpreters = interpreters;
 	sleepers->reading.sink = sink;
 	sleepers->reading.user = user;
-	sleepers->reading.memory = (JitMemoryReader){.pagemap_fd = -1, .fd = -1};
+	sleepers->memory = memory;
 	return sleepers;
 }
 
@@ -131,7 +135,6 @@ void sleepers_free(Sleepers *sleepers)
 {
 	if (!sleepers)
 		return;
-	jit_memory_close(&sleepers->reading.memory);
 	map_free(&sleepers->reading.states_of);
 	vec_free(&sleepers->reading.states);
 	vec_free(&sleepers->list);
@@ -153,13 +156,27 @@ void sleepers_add(Sleepers *sleepers, const struct rec_stack_copy *copy)
 	sleepers->unsorted = true;
 }
 
-static bool open_memory(Reading *reading, uint32_t ns_tgid)
+static void close_process(Reading *reading)
 {
-	if (ns_tgid == 0 || reading->ns_tgid == ns_tgid)
-		return ns_tgid;
-	jit_memory_close(&reading->memory);
-	reading->ns_tgid = jit_memory_open(ns_tgid, &reading->memory) ? 0 : ns_tgid;
-	return reading->ns_tgid;
+	remote_memory_close(reading->process);
+	reading->process = NULL;
+	reading->ns_tgid = 0;
+}
+
+/* Returns 0 or a negative errno: -ETIME if memory of the process is not read any more. */
+static int open_process(Sleepers *sleepers, uint32_t ns_tgid)
+{
+	Reading *reading = &sleepers->reading;
+
+	if (ns_tgid == 0)
+		return -ESRCH;
+	if (reading->ns_tgid != ns_tgid) {
+		close_process(reading);
+		reading->open_error =
+			remote_memory_open(sleepers->memory, ns_tgid, &reading->process);
+		reading->ns_tgid = ns_tgid;
+	}
+	return reading->open_error;
 }
 
 /* Notes a thread's state. Goes on as try_thread() does, which has read it. */
@@ -202,6 +219,7 @@ static void list_threads(Reading *reading, const Sleeper *sleeper,
 		return;
 	reading->listed = sleeper->image;
 	reading->listed_ns = now_ns();
+	remote_memory_refresh(reading->process, reading->listed_ns);
 	map_free(&reading->states_of);
 	reading->states.count = 0;
 	scratch->thread = 0;
@@ -260,6 +278,8 @@ static void read_sleeper(Reading *reading, const Sleeper *sleeper,
 
 	reading->late = false;
 	reading->end_ns = now_ns() + SLEEPER_NS;
+	/* Pages that were read before it slept may have changed. */
+	remote_memory_refresh(reading->process, sleeper->ns);
 	/* As in BPF: the ids of code are made from it. */
 	scratch->seed = (uint64_t)sleeper->image.tgid << 32 ^ sleeper->image.exec_id;
 	scratch->stack.tgid = sleeper->image.tgid;
@@ -289,11 +309,16 @@ static bool consider(Sleepers *sleepers, Sleeper *sleeper, uint64_t deadline_ns)
 	if (!process)
 		return may_wait;
 	if (now < deadline_ns) {
-		if (!open_memory(&sleepers->reading,
-				 interpreters_ns_tgid(sleepers->interpreters, sleeper->image.tgid)))
-			return false;
-		read_sleeper(&sleepers->reading, sleeper, process);
-		if (!sleepers->reading.late)
+		int r = open_process(sleepers, interpreters_ns_tgid(sleepers->interpreters,
+								    sleeper->image.tgid));
+
+		if (r == 0) {
+			read_sleeper(&sleepers->reading, sleeper, process);
+			if (remote_memory_is_refused(sleepers->reading.process))
+				r = -ETIME;
+		}
+		sleepers->refused += r == -ETIME;
+		if (r < 0 || !sleepers->reading.late)
 			return false;
 		may_wait &= ++sleeper->tries < SLEEPER_TRIES;
 	}
@@ -334,9 +359,7 @@ int sleepers_read(Sleepers *sleepers, uint64_t deadline_ns)
 		if (consider(sleepers, &sleepers->list.items[i], deadline_ns))
 			sleepers->list.items[kept++] = sleepers->list.items[i];
 	sleepers->list.count = kept;
-	/* A process may end, and another have its number. */
-	jit_memory_close(&reading->memory);
-	reading->ns_tgid = 0;
+	close_process(reading); /* it may end, and another have its number */
 	return reading->error;
 }
 
@@ -348,4 +371,9 @@ uint64_t sleepers_unread(const Sleepers *sleepers)
 		unread += interpreters_process(sleepers->interpreters,
 					       &sleepers->list.items[i].image) != NULL;
 	return unread;
+}
+
+uint64_t sleepers_refused(const Sleepers *sleepers)
+{
+	return sleepers->refused;
 }

@@ -14,8 +14,12 @@
 
 typedef struct Sleepers Sleepers;
 
-/* interpreters must outlive it. It sends REC_SCRIPT_CODE and REC_SCRIPT_STACK to the sink. */
-Sleepers *sleepers_new(const Interpreters *interpreters, RecordSink sink, void *user);
+/*
+ * interpreters and memory must outlive it. It sends REC_SCRIPT_CODE and REC_SCRIPT_STACK to the
+ * sink.
+ */
+Sleepers *sleepers_new(const Interpreters *interpreters, RemoteMemory *memory, RecordSink sink,
+		       void *user);
 void sleepers_free(Sleepers *sleepers);
 
 /* Notes the thread of the copy, if it sleeps. */
@@ -30,6 +34,8 @@ int sleepers_read(Sleepers *sleepers, uint64_t deadline_ns);
 
 /* Returns how many threads of interpreters were not read, because it took too long. */
 uint64_t sleepers_unread(const Sleepers *sleepers);
+/* Returns how many were not, because memory of their process is not read any more. */
+uint64_t sleepers_refused(const Sleepers *sleepers);
 
 /* What a process maps is known by then. */
 #define SLEEPERS_KEPT_NS (30 * NSEC_PER_SEC)

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "jit_memory.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#define PAGE	     4096ULL
-#define BLOCK_PAGES  64
-#define BLOCK	     (BLOCK_PAGES * PAGE)
-#define PAGE_PRESENT (1ULL << 63)
+#define PAGE ((uint64_t)REMOTE_PAGE_SIZE)
 /* An object is one module of a compiler. */
 #define OBJECT_MAX (8u << 20)
 /* So many regions are read: those that are first in the order of compare_regions(). */
@@ -28,73 +22,30 @@ struct jit_code_entry {
 
 #define DESCRIPTOR_VERSION 1
 
-int jit_memory_open(int tid, JitMemoryReader *ret_reader)
+int jit_memory_open(RemoteMemory *memory, int tid, JitMemoryReader *ret_reader)
 {
-	char path[64];
+	int r;
 
 	*ret_reader = (JitMemoryReader){
-		.tid = tid,
-		.pagemap_fd = -1,
 		.fd = -1,
 		.memory_left = JIT_MEMORY_MAX,
 		.objects_left = JIT_MEMORY_MAX,
 		.entries_left = JIT_OBJECTS_MAX,
 	};
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid);
-	ret_reader->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (ret_reader->pagemap_fd < 0)
-		return -errno;
+	r = remote_memory_open(memory, tid, &ret_reader->process);
+	if (r < 0)
+		return r;
 	ret_reader->fd = memfd_create("wallprof-jit", MFD_CLOEXEC);
 	return ret_reader->fd < 0 ? -errno : 0;
 }
 
 void jit_memory_close(JitMemoryReader *reader)
 {
-	closep(&reader->pagemap_fd);
+	remote_memory_close(reader->process);
 	closep(&reader->fd);
 	vec_free(&reader->todo);
 	vec_free(&reader->pieces);
-	*reader = (JitMemoryReader){.pagemap_fd = -1, .fd = -1};
-}
-
-/* Returns how many of the pages from this one on are present, or not present, up to a block. */
-static size_t count_pages(const JitMemoryReader *reader, uint64_t page, size_t count,
-			  bool *ret_present)
-{
-	uint64_t entries[BLOCK_PAGES];
-	size_t wanted = MIN(count, (size_t)BLOCK_PAGES) * sizeof(*entries), same = 0;
-	ssize_t got = pread(reader->pagemap_fd, entries, wanted, page * sizeof(*entries));
-
-	count = got > 0 ? (size_t)got / sizeof(*entries) : 0;
-	*ret_present = count > 0 && entries[0] & PAGE_PRESENT;
-	while (same < count && !!(entries[same] & PAGE_PRESENT) == *ret_present)
-		same++;
-	return same;
-}
-
-static bool read_present(const JitMemoryReader *reader, uint64_t address, void *to, size_t size)
-{
-	struct iovec local = {.iov_base = to, .iov_len = size};
-	struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
-
-	return process_vm_readv(reader->tid, &local, 1, &remote, 1, 0) == (ssize_t)size;
-}
-
-bool jit_memory_read(const JitMemoryReader *reader, uint64_t address, void *to, size_t size)
-{
-	uint64_t page = address / PAGE, end = (address + size + PAGE - 1) / PAGE;
-
-	if (size == 0 || address + size < address)
-		return false;
-	while (page < end) {
-		bool present;
-		size_t same = count_pages(reader, page, end - page, &present);
-
-		if (!same || !present)
-			return false;
-		page += same;
-	}
-	return read_present(reader, address, to, size);
+	*reader = (JitMemoryReader){.fd = -1};
 }
 
 /* Appends what was read to the file. */
@@ -128,7 +79,7 @@ static void read_object(JitMemoryReader *reader, const struct jit_code_entry *en
 	}
 	reader->objects_left -= entry->symfile_size;
 	object = xmalloc(entry->symfile_size);
-	if (jit_memory_read(reader, entry->symfile_addr, object, entry->symfile_size))
+	if (remote_memory_read(reader->process, entry->symfile_addr, object, entry->symfile_size))
 		put(reader, entry->symfile_addr, object, entry->symfile_size, /* object= */ true);
 }
 
@@ -149,12 +100,13 @@ void jit_memory_read_objects(JitMemoryReader *reader, uint64_t descriptor)
 	struct jit_code_entry entry;
 	uint64_t address, before = 0;
 
-	if (!take_entry(reader) || !jit_memory_read(reader, descriptor, &head, sizeof(head)) ||
+	if (!take_entry(reader) ||
+	    !remote_memory_read(reader->process, descriptor, &head, sizeof(head)) ||
 	    head.version != DESCRIPTOR_VERSION)
 		return;
 	address = head.first_entry;
 	while (address && take_entry(reader)) {
-		if (!jit_memory_read(reader, address, &entry, sizeof(entry)) ||
+		if (!remote_memory_read(reader->process, address, &entry, sizeof(entry)) ||
 		    entry.prev_entry != before)
 			return;
 		read_object(reader, &entry);
@@ -208,32 +160,42 @@ void jit_memory_sort(JitMemoryReader *reader, const JitRanges *code)
 	}
 }
 
+/* Appends pages that were read and follow each other. */
+static void put_run(JitMemoryReader *reader, uint64_t address, const uint8_t *data, uint32_t count)
+{
+	size_t size = MIN(count * PAGE, reader->memory_left);
+
+	reader->omitted += size < count * PAGE;
+	if (size && put(reader, address, data, size, /* object= */ false))
+		reader->memory_left -= size;
+}
+
 /* Reads the next pages of a region. */
 static void read_block(JitMemoryReader *reader, const JitRegion *region)
 {
-	static uint8_t block[BLOCK];
 	uint64_t address = region->start + reader->done;
-	bool present;
-	size_t pages =
-		count_pages(reader, address / PAGE, (region->end - address) / PAGE, &present);
-	size_t size = MIN(pages * PAGE, reader->memory_left);
+	uint64_t left = (region->end - address) / PAGE;
+	RemotePages pages;
+	uint32_t run = 0;
 
-	if (pages == 0) { /* it is mapped no more */
+	if (!remote_memory_pages(reader->process, address, MIN(left, REMOTE_PAGES_MAX), &pages) ||
+	    pages.known == 0) { /* it is mapped no more */
 		reader->done = region->end - region->start;
 		return;
 	}
-	reader->done += pages * PAGE;
-	if (!present)
-		return;
-	reader->omitted += size < pages * PAGE;
-	if (size && read_present(reader, address, block, size) &&
-	    put(reader, address, block, size, /* object= */ false))
-		reader->memory_left -= size;
+	reader->done += pages.known * PAGE;
+	for (uint32_t i = 0; i < pages.known; i += run + 1) {
+		for (run = 0; i + run < pages.known && pages.read >> (i + run) & 1; run++)
+			;
+		if (run)
+			put_run(reader, address + i * PAGE, pages.data + i * PAGE, run);
+	}
 }
 
 bool jit_memory_go_on(JitMemoryReader *reader, uint64_t deadline_ns)
 {
-	while (reader->next < reader->todo.count && reader->memory_left) {
+	while (reader->next < reader->todo.count && reader->memory_left &&
+	       !remote_memory_is_refused(reader->process)) {
 		const JitRegion *region = &reader->todo.items[reader->next];
 
 		if (reader->done >= region->end - region->start) {

@@ -145,7 +145,7 @@ int jit_look_begin(MappedFiles *files, JitProcess *process)
 	int error;
 
 	*look = (JitLook){.process = process,
-			  .reader = {.fd = -1, .pagemap_fd = -1},
+			  .reader = {.fd = -1},
 			  .notes = process->notes.count,
 			  .begin_ns = now_ns()};
 	codes->counts.looks++;
@@ -161,13 +161,14 @@ int jit_look_begin(MappedFiles *files, JitProcess *process)
 }
 /* ---- a look: its memory -------------------------------------------------------------- */
 
-static void begin_memory(JitCodes *codes)
+static void begin_memory(MappedFiles *files)
 {
+	JitCodes *codes = mapped_files_jit_codes(files);
 	JitLook *look = &codes->look;
 	int tid = proc_living_thread(look->process->ns_tgid), error;
 
 	look->read_ns = now_ns();
-	error = jit_memory_open(tid, &look->reader);
+	error = jit_memory_open(mapped_files_memory(files), tid, &look->reader);
 	if (error) {
 		on_unreadable(codes, look->process, error);
 		return;
@@ -642,13 +643,17 @@ int jit_look_go_on(MappedFiles *files, uint64_t deadline_ns, uint64_t watermark_
 		look->process->checked = true;
 		look->process->can_tell = jit_questions_can_tell(codes);
 		if (look->process->can_tell)
-			begin_memory(codes);
+			begin_memory(files);
 		else
 			give_up(codes, look->process);
 		return 1;
 	case LOOK_MEMORY:
 		if (!jit_memory_go_on(&look->reader, deadline_ns))
 			return 0;
+		if (remote_memory_is_refused(look->reader.process)) {
+			on_unreadable(codes, look->process, -ETIME);
+			return 1;
+		}
 		if (ask(codes)) {
 			jit_questions_end_child(codes);
 			fail_look(codes, look->process);

@@ -14,7 +14,8 @@ JitCodes *jit_processes_new(void)
 	JitCodes *codes = xcalloc(1, sizeof(*codes));
 
 	codes->child.sandbox.socket = -1;
-	codes->look.reader.fd = codes->look.reader.pagemap_fd = -1;
+	codes->memory = remote_memory_new();
+	codes->look.reader.fd = -1;
 	codes->next_ns = UINT64_MAX;
 	codes->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return codes;
@@ -36,7 +37,7 @@ void jit_processes_end_look(JitCodes *codes)
 	vec_free(&look->regions);
 	vec_free(&look->code);
 	jit_memory_close(&look->reader);
-	*look = (JitLook){.reader = {.fd = -1, .pagemap_fd = -1}};
+	*look = (JitLook){.reader = {.fd = -1}};
 }
 
 void jit_processes_free(JitCodes *codes)
@@ -45,6 +46,7 @@ void jit_processes_free(JitCodes *codes)
 		return;
 	jit_processes_end_look(codes);
 	jit_child_end(&codes->child);
+	remote_memory_free(codes->memory);
 	for (size_t i = 0; i < codes->processes.count; i++)
 		process_free(codes->processes.items[i]);
 	vec_free(&codes->processes);

@@ -105,6 +105,7 @@ typedef struct JitCodes {
 	VEC(JitFileInfo) files; /* by FILE id */
 	JitLook look;
 	JitChild child;
+	RemoteMemory *memory;	/* it is also used by moved_text.h and sleepers.h */
 	uint32_t memory_number; /* of a question about memory that it has not answered; 0 = none */
 	int epoll_fd;
 	uint64_t next_ns;

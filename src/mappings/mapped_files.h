@@ -80,7 +80,7 @@ int mapped_files_open_source(void *files, uint32_t file, const char *path, struc
 int mapped_files_open_source_with(const MappedFiles *files, const OpenRights *rights, uint32_t file,
 				  const char *path, struct stat *ret_stat);
 
-/* ---- for moved_text.h and jit_code.h ------------------------------------------------------ */
+/* ---- for moved_text.h, jit_code.h and sleepers.h ----------------------------------------- */
 
 /* Returns the executable mappings without an ELF file, which belong to files. */
 MovedSuspects *mapped_files_moved(MappedFiles *files);
@@ -98,6 +98,11 @@ int mapped_files_emit(MappedFiles *files, const struct record *record);
 int mapped_files_add_memory(MappedFiles *files, uint32_t ns_tgid, int fd, uint32_t *ret_id);
 /* Returns what is known of code made at run time (jit_code.h), which belongs to files. */
 JitCodes *mapped_files_jit_codes(MappedFiles *files);
+/* Returns the child that reads memory of processes, which belongs to files. */
+static inline RemoteMemory *mapped_files_memory(MappedFiles *files)
+{
+	return mapped_files_jit_codes(files)->memory;
+}
 
 /* What the unwind table of a file needs. All pointers are owned by files. */
 typedef struct FileView {

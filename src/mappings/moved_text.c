@@ -73,9 +73,9 @@ static int add_region(void *user, const ProcMapping *mapping)
 	return 0;
 }
 
-static int read_regions(uint32_t ns_tgid, Regions *regions)
+static int read_regions(pid_t tid, Regions *regions)
 {
-	int error = proc_maps_each(proc_living_thread(ns_tgid), add_region, regions);
+	int error = proc_maps_each(tid, add_region, regions);
 
 	find_neighbours(regions);
 	return error ? error : regions->count ? 0 : -ESRCH;
@@ -92,14 +92,6 @@ typedef struct Text {
 } Text;
 
 enum comparison { TEXT_SAME, TEXT_DIFFERENT, TEXT_LATER };
-
-static bool read_memory(pid_t pid, uint64_t address, void *to, size_t size)
-{
-	struct iovec local = {.iov_base = to, .iov_len = size};
-	struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
-
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
-}
 
 /* Returns whether its files are in memory, or are those of another file system. */
 static bool reads_at_once(int fd)
@@ -129,12 +121,11 @@ static ssize_t read_cached(int fd, void *to, size_t size, uint64_t offset)
  * All bytes are compared, because a program may also have changed its copy. That takes some 0.3 ms
  * a MiB, so it goes on in the next call.
  */
-static enum comparison compare_text(MovedProcess *process, const Text *text, int fd,
-				    uint64_t deadline_ns)
+static enum comparison compare_text(MovedProcess *process, RemoteProcess *remote, const Text *text,
+				    int fd, uint64_t deadline_ns)
 {
 	static uint8_t memory[BLOCK], bytes[BLOCK];
 	MovedProgress *progress = &process->progress;
-	pid_t pid = proc_living_thread(process->ns_tgid);
 	uint64_t same = 0;
 
 	if (progress->start == text->start && progress->file == text->file)
@@ -148,7 +139,7 @@ static enum comparison compare_text(MovedProcess *process, const Text *text, int
 		if (got == -EAGAIN)
 			posix_fadvise(fd, text->offset + same, text->end - text->start - same,
 				      POSIX_FADV_WILLNEED);
-		if (got <= 0 || !read_memory(pid, text->start + same, memory, got) ||
+		if (got <= 0 || !remote_memory_bring(remote, text->start + same, memory, got) ||
 		    memcmp(memory, bytes, got) != 0)
 			return TEXT_DIFFERENT;
 		same += got;
@@ -208,6 +199,7 @@ static int emit_mapping(MappedFiles *files, const MovedProcess *process,
 typedef struct Look {
 	MappedFiles *files;
 	MovedProcess *process;
+	RemoteProcess *remote;
 	const Region *region;
 	uint64_t deadline_ns;
 	bool later; /* the time was over */
@@ -286,7 +278,8 @@ static int look_at_file(Look *look, const Region *beside)
 		if (!overlap(&view.identity->loads.items[i], bias, look->region, &text) ||
 		    is_compared(look->process, &text))
 			continue;
-		switch (compare_text(look->process, &text, view.fd, look->deadline_ns)) {
+		switch (compare_text(look->process, look->remote, &text, view.fd,
+				     look->deadline_ns)) {
 		case TEXT_SAME:
 			note_compared(look->process, &text, true);
 			error = claim(look, &text);
@@ -371,8 +364,12 @@ static int check_process(MappedFiles *files, MovedProcess *process, uint64_t dea
 {
 	_cleanup_(free_regions) Regions regions = {};
 	uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), read_ns;
-	int error = read_regions(process->ns_tgid, &regions);
+	pid_t tid = proc_living_thread(process->ns_tgid);
+	int error = read_regions(tid, &regions);
 	Look look = {.files = files, .process = process};
+
+	if (!error)
+		error = remote_memory_open(mapped_files_memory(files), tid, &look.remote);
 
 	read_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	look.deadline_ns = MAX(deadline_ns, now_ns() + read_ns);
@@ -383,6 +380,7 @@ static int check_process(MappedFiles *files, MovedProcess *process, uint64_t dea
 	for (size_t i = 0; i < regions.count && !error && !look.later; i++)
 		if (is_suspect(process, &regions.items[i]))
 			error = look_at_region(&look, &regions, &regions.items[i]);
+	remote_memory_close(look.remote);
 	process->took_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	if (error)
 		return error;

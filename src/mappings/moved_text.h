@@ -18,10 +18,9 @@
 
 /*
  * Looks at what was noted and is due, for about max_ns, and emits a REC_MAPPING of the file for
- * what is a copy, with the time of the mapping that was noted. Memory is read with the recorder's
- * own rights (process_vm_readv(2)). It takes longer if the mappings of one process alone take
- * longer to read; that process is then looked at once a second at most. Call it often. Returns 0 or
- * the sink's error.
+ * what is a copy, with the time of the mapping that was noted. It takes longer if the mappings of
+ * one process alone take longer to read; that process is then looked at once a second at most. Call
+ * it often. Returns 0 or the sink's error.
  */
 int moved_text_check(MappedFiles *files, uint64_t max_ns);
 

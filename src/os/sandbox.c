@@ -262,6 +262,23 @@ int sandbox_end(Sandbox *sandbox)
 	return status;
 }
 
+bool sandbox_end_in_time(Sandbox *sandbox, uint64_t max_ns)
+{
+	uint64_t end_ns = now_ns() + max_ns;
+
+	if (sandbox->pid <= 0)
+		return true;
+	closep(&sandbox->socket);
+	kill(sandbox->pid, SIGKILL);
+	while (waitpid(sandbox->pid, NULL, WNOHANG) == 0) {
+		if (now_ns() >= end_ns)
+			return false;
+		usleep(200);
+	}
+	sandbox->pid = 0;
+	return true;
+}
+
 /* ---- messages ------------------------------------------------------------------------ */
 
 int sandbox_send(int socket, const void *data, size_t size, int fd)

@@ -50,6 +50,13 @@ void sandbox_extend(const Sandbox *sandbox, uint64_t cpu_seconds);
 int sandbox_end(Sandbox *sandbox);
 
 /*
+ * The same for a child that may be in an uninterruptible wait: it is killed, and its end is waited
+ * for so long. Returns whether it has ended. If not, it ends when the kernel lets it, and a later
+ * call reaps it.
+ */
+bool sandbox_end_in_time(Sandbox *sandbox, uint64_t max_ns);
+
+/*
  * For a child: ignores the signals that Ctrl-C and timeout(1) send to the whole process group; the
  * parent decides when the child ends.
  */

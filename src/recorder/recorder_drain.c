@@ -336,7 +336,9 @@ int recording_open_scripts(Recording *recording)
 	RecordedScripts *scripts = &recording->scripts;
 
 	scripts->interpreters = interpreters_new(recording->files);
-	scripts->sleepers = sleepers_new(scripts->interpreters, write_sleeper, recording);
+	scripts->sleepers =
+		sleepers_new(scripts->interpreters, mapped_files_memory(recording->files),
+			     write_sleeper, recording);
 	unwinder_follow(recording->unwinder, scripts->interpreters, scripts->sleepers);
 	return 0;
 }
@@ -463,6 +465,12 @@ int recording_warn_scripts(Recording *recording)
 				       "recording began are not recorded: reading them took "
 				       "too long",
 				       sleepers_unread(scripts->sleepers)));
+	if (!error && sleepers_refused(scripts->sleepers))
+		error = warn(recording,
+			     xasprintf("functions of %" PRIu64 " threads that slept when the "
+				       "recording began are not recorded: memory of their "
+				       "process was not read",
+				       sleepers_refused(scripts->sleepers)));
 	if (!error && unknown)
 		error = warn(
 			recording,

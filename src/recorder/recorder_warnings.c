@@ -329,6 +329,31 @@ static int warn_files(Recording *recording)
 	return write_warnings(recording, "mapped files", warnings, ARRAY_LEN(warnings));
 }
 
+static int warn_memory(Recording *recording)
+{
+	RemoteMemoryCounts counts = remote_memory_counts(mapped_files_memory(recording->files));
+	_cleanup_free_ char *refused =
+		xasprintf("reads not made, because the child that makes them "
+			  "could not be started: %s",
+			  error_text(counts.error));
+	const Warning warnings[] = {
+		{counts.stalled,
+		 "processes were not read any more, because a page did not come in time (they may "
+		 "serve their own page faults); functions of interpreters may be missing, and "
+		 "stacks in code made at run time are guessed or end"},
+		{counts.restarted,
+		 "times the child that reads it had ended (killed?), and another was started"},
+		{counts.error && !counts.gave_up ? counts.refused : 0, refused},
+		{counts.gave_up ? counts.refused : 0,
+		 "reads not made, because too many of them had failed"},
+	};
+
+	log_verbose("memory of processes: %" PRIu64 " reads, %" PRIu64
+		    " not made; starting the child that reads took %.3f ms",
+		    counts.requests, counts.refused, counts.start_ns / 1e6);
+	return write_warnings(recording, "memory of processes", warnings, ARRAY_LEN(warnings));
+}
+
 /* If at least the requested length is left, nothing is missing. */
 static int warn_segments_dropped(Recording *recording)
 {
@@ -441,17 +466,9 @@ void recording_report_symbols(const SymbolsSummary *summary)
 int recording_write_warnings(Recording *recording)
 {
 	static int (*const steps[])(Recording *) = {
-		warn_memos,
-		warn_files,
-		warn_segments_dropped,
-		warn_suspends,
-		warn_cpus,
-		note_ticks,
-		warn_faults,
-		warn_requests,
-		note_rings,
-		note_withheld_names,
-		recording_warn_scripts,
+		warn_memos,    warn_files, warn_memory,		warn_segments_dropped,
+		warn_suspends, warn_cpus,  note_ticks,		warn_faults,
+		warn_requests, note_rings, note_withheld_names, recording_warn_scripts,
 	};
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 

@@ -9,13 +9,19 @@
  * half     copies all pages of the text but the first, which stays the file's
  * changed  like copy, with another last byte, which is never run: it is not the file's text any
  * more
+ * silent   maps memory over the text that userfaultfd(2) should bring, and never brings any; the
+ * text is not called
  */
 #include "announce.h"
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
+#include <linux/userfaultfd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PAGE 4096UL
@@ -83,6 +89,19 @@ static void move(const char *mode, const Text *text)
 	usleep(100000);
 }
 
+static void move_silently(const Text *text)
+{
+	uintptr_t start = text->start & ~(PAGE - 1), end = (text->end + PAGE - 1) & ~(PAGE - 1);
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register area = {.range = {start, end - start},
+				       .mode = UFFDIO_REGISTER_MODE_MISSING};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	announce_check(fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0, "userfaultfd");
+	map(start, end - start, PROT_READ | PROT_EXEC, MAP_FIXED);
+	announce_check(ioctl(fd, UFFDIO_REGISTER, &area) == 0, "UFFDIO_REGISTER");
+}
+
 static void called_back(void)
 {
 	announce_spin(ms, chain);
@@ -105,6 +124,12 @@ int main(int argc, char **argv)
 	text.path = argv[4];
 	dl_iterate_phdr(find_text, &text);
 	announce_check(text.start != 0, "text");
+	if (!strcmp(argv[1], "silent")) {
+		move_silently(&text);
+		announce_value("moved", text.start);
+		for (;;)
+			pause();
+	}
 	move(argv[1], &text);
 	announce_value("moved", text.start);
 	for (uint64_t round = strtoull(argv[3], NULL, 10); round > 0; round--)
