@@ -209,6 +209,15 @@ struct found_vma {
 	bool exec, file, vdso;
 };
 
+/* How far a memo of a kernel stack is made, from the end of the stack downwards. */
+struct kernel_memo_build {
+	u32 words;  /* of the stack */
+	u32 frames; /* frames that were not found yet, counted from the outermost one */
+	/* The memo had so many words, if it is of the same frames; from `old` on they are left. */
+	u32 old_count, old;
+	u64 moved, top_moved; /* in bytes, since the memo was made */
+};
+
 /*
  * A stack under construction: the record, with space for its frames, and the state of the walk.
  * What a remembered stack needs is on the first page; see cpu_account.
@@ -242,6 +251,7 @@ struct stack_slot {
 	u32 reserved_deep;
 	u64 deep_ns; /* when the deep part of the walk began */
 	struct stack_anchor marks[WALK_MARKS];
+	struct kernel_memo_build build;
 	struct memo_reads reads;
 	u64 word;	  /* the last word that was read */
 	u64 window_start; /* AVMA of the part of the stack that `window` holds, or NO_WINDOW */

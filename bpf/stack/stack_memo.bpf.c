@@ -365,34 +365,7 @@ __noinline int user_memo_store(struct stack_slot *slot, u64 seed)
 
 /* ---- kernel stacks ------------------------------------------------------------- */
 
-/*
- * The kernel's own walk of the kernel stack is the most expensive part of a switch.
- *
- * That walk (arch/x86/kernel/unwind_orc.c, unwind_frame.c; not unwind_guess.c) is a pure function
- * of where it begins and of the words of the stack that it takes for return addresses or for
- * pointers to frames. It begins in the tracing code's own frames, which have a fixed size, lie
- * below the address of the program's context and are left out; the context lies in the frame of the
- * kernel function that runs the program.
- *
- * Which words the walk read is not known, but what it found there is: the return addresses are its
- * frames, and a word that a later frame was found by is an address of the stack. So all words are
- * compared that have the value of one of the frames, or are an address within the stack. If they
- * are the same, the walk would find the same frames, one after the other: a frame is found by the
- * one before it and by words that are compared. Other words, for example return addresses that
- * earlier calls have left behind, may differ.
- *
- * Kernels that randomize where a system call's stack begins (RANDOMIZE_KSTACK_OFFSET) leave a gap
- * of a different size each time, in the frame of the outermost function but one, which finds its
- * own frame by a pointer. Everything below the gap moves as a whole: addresses within the moving
- * part must have moved with it, and all other words there must be the same. Above the gap the walk
- * reads only the outermost return address, which must be the same, too, and is that of the only
- * call in the entry code. (The word before it is rbp as user space left it; no frame is found by
- * it.) The contents of the gap belong to no frame.
- *
- * If the kernel has replaced a return address (function graph tracer, return probes), the word
- * stands for another address that is stored elsewhere. So a stack is stored only if all its frames
- * were found as words, up to the one in the entry code.
- */
+/* stack_memo.bpf.h says why the walk would find the same. */
 
 /* Kernel code, modules and BPF programs lie in the last 2 GiB of the address space. */
 #define KERNEL_CODE 0xffffffff80000000ULL
@@ -512,13 +485,6 @@ __noinline int kernel_memo_lookup(struct stack_slot *slot, enum kernel_probe pro
 	return outcome == MEMO_HIT;
 }
 
-struct memo_builder {
-	struct stack_slot *slot;
-	struct kernel_stack_memo *memo;
-	u32 words;
-	u32 frames; /* frames that were not found yet, counted from the outermost one */
-};
-
 /*
  * A set of the stack's frames, in slot->window: one bit for each hash. An address that has the hash
  * of a frame by chance is compared needlessly, no more.
@@ -530,15 +496,14 @@ static __always_inline u32 frame_bit(u64 address)
 	return (address * 0x9e3779b97f4a7c15ULL) >> 40 & (FRAME_BITS - 1);
 }
 
-static long memo_add_frame(u32 i, struct memo_builder *builder)
+static long memo_add_frame(u32 i, struct stack_slot **slot)
 {
-	struct stack_slot *slot = builder->slot;
 	u32 bit;
 
 	if (i >= MAX_FRAMES)
 		return 1;
-	bit = frame_bit(slot->stack.frames[i]);
-	slot->window[bit / 64] |= 1ULL << (bit % 64);
+	bit = frame_bit((*slot)->stack.frames[i]);
+	(*slot)->window[bit / 64] |= 1ULL << (bit % 64);
 	return 0;
 }
 
@@ -552,80 +517,140 @@ static __always_inline bool is_a_frame(const struct stack_slot *slot, u64 word)
 /* A word that the walk cannot have used has no kind. */
 enum word_kind { WORD_UNUSED, WORD_CODE, WORD_MOVING, WORD_TOP };
 
-static __always_inline enum word_kind kind_of_word(const struct memo_builder *builder, u64 word)
+/*
+ * Returns the enum word_kind of a word. This and the next functions are global, so that the
+ * verifier follows each of them once, and not once for each state of those that call it.
+ */
+__noinline int kernel_memo_kind(struct stack_slot *slot, u64 word)
 {
-	const struct stack_slot *slot = builder->slot;
-	u64 above = word - slot->kernel_from;
+	u64 above;
 
+	if (!slot)
+		return WORD_UNUSED;
+	above = word - slot->kernel_from;
 	if (above <= slot->kernel_span)
 		return above < slot->kernel_span - TOP_WORDS * sizeof(u64) ? WORD_MOVING : WORD_TOP;
 	return word >= KERNEL_CODE && is_a_frame(slot, word) ? WORD_CODE : WORD_UNUSED;
 }
 
-/* Adds the i-th word from the end of the stack; returns 1 to end the loop. */
-static long memo_add_word(u32 i, struct memo_builder *builder)
+/*
+ * Whether the memo had the same word before. Both are in the order of the stack, so that each word
+ * is met when its turn comes.
+ */
+__noinline int kernel_memo_had(struct stack_slot *slot, struct kernel_stack_memo *memo, u32 at,
+			       u64 word, u32 kind)
 {
-	struct stack_slot *slot = builder->slot;
-	struct kernel_stack_memo *memo = builder->memo;
-	struct memo_words *read = &memo->read;
-	u32 at = builder->words - 1 - i, index = read->count, frame = builder->frames - 1;
-	u64 word = span_word(slot, at);
-	bool found = frame < MAX_FRAMES && slot->stack.frames[frame] == word;
-	enum word_kind kind;
+	const struct memo_word *before;
+	u32 old;
 
-	if (found)
-		builder->frames = frame;
+	if (!slot || !memo)
+		return 0;
+	old = slot->build.old;
+	if (old >= slot->build.old_count || old >= MEMO_WORDS)
+		return 0;
+	before = &memo->read.words[old];
+	if (before->at != at)
+		return 0;
+	slot->build.old = old + 1;
+	word -= before->value + (slot->build.moved & -(u64)before->relative) +
+		(slot->build.top_moved & -(u64)before->top);
+	return word == 0 && (before->relative | before->top << 1) ==
+				    ((kind == WORD_MOVING) | (kind == WORD_TOP) << 1);
+}
+
+/* Adds the i-th word from the end of the stack; returns 1 to end the loop. */
+__noinline int kernel_memo_add_word(struct stack_slot *slot, struct kernel_stack_memo *memo, u32 i)
+{
+	u32 at, index, frame, kind;
+	bool found, had;
+	u64 word;
+
+	if (!slot || !memo)
+		return 1;
+	at = slot->build.words - 1 - i;
+	frame = slot->build.frames - 1;
+	index = memo->read.count;
+	word = span_word(slot, at);
+	found = frame < MAX_FRAMES && slot->stack.frames[frame] == word;
 	if (i == 0) {
 		memo->outermost = word;
+		slot->build.frames = frame;
 		return !found;
 	}
 	/* The words between the outermost frames are the gap. */
-	if (read->count == 0 && !found)
+	if (index == 0 && !found)
 		return 0;
-	kind = kind_of_word(builder, word);
-	if (kind == WORD_UNUSED)
+	kind = kernel_memo_kind(slot, word);
+	had = kernel_memo_had(slot, memo, at, word, kind);
+	if (kind == WORD_UNUSED || (slot->build.old_count && !had))
 		return 0;
+	if (found)
+		slot->build.frames = frame;
 	if (index >= MEMO_WORDS) {
-		builder->frames = MAX_FRAMES;
+		slot->build.frames = MAX_FRAMES;
 		return 1;
 	}
-	read->words[index].at = at;
-	read->words[index].relative = kind == WORD_MOVING;
-	read->words[index].top = kind == WORD_TOP;
-	read->words[index].value = word;
+	memo->read.words[index].at = at;
+	memo->read.words[index].relative = kind == WORD_MOVING;
+	memo->read.words[index].top = kind == WORD_TOP;
+	memo->read.words[index].value = word;
 	if (index == 0)
 		memo->span = (at + 1) * sizeof(u64);
-	read->count = index + 1;
+	memo->read.count = index + 1;
 	return 0;
 }
 
-/*
- * Chooses the memo of four that was found again least often, and makes the others' finds count
- * less: a stack may be stored with words that are there by chance and are never found again.
- */
-static __always_inline u32 kernel_memo_choose(u32 first)
+struct memo_builder {
+	struct stack_slot *slot;
+	struct kernel_stack_memo *memo;
+};
+
+static long memo_add_word(u32 i, struct memo_builder *builder)
 {
-	u32 index = first, least = ~0U;
+	return kernel_memo_add_word(builder->slot, builder->memo, i) != 0;
+}
 
-	for (u32 i = 0; i < MEMO_WAYS; i++) {
-		u32 key = first + i, hits;
-		struct kernel_stack_memo *memo = bpf_map_lookup_elem(&kernel_memos, &key);
+/*
+ * Returns how well a memo is kept: the one that was found again least often is replaced, of several
+ * one with the same frames. Finds count less after each choice: a stack may be stored with words
+ * that are there by chance and are never found again.
+ */
+__noinline int kernel_memo_rank(u32 index, u64 id)
+{
+	struct kernel_stack_memo *memo = bpf_map_lookup_elem(&kernel_memos, &index);
+	u32 hits;
 
-		if (!memo)
-			continue;
-		hits = memo->hits;
-		memo->hits = hits - (hits > 0);
-		if (hits < least) {
-			least = hits;
-			index = key;
+	if (!memo)
+		return 0;
+	hits = memo->hits;
+	memo->hits = hits - (hits > 0);
+	return 2 * hits + (memo->id != id);
+}
+
+static __always_inline u32 kernel_memo_choose(u32 first, u64 id)
+{
+	u32 index = first, least = kernel_memo_rank(first, id);
+
+	for (u32 i = 1; i < MEMO_WAYS; i++) {
+		u32 rank = kernel_memo_rank(first + i, id);
+
+		if (rank < least) {
+			least = rank;
+			index = first + i;
 		}
 	}
 	return index;
 }
 
+/*
+ * A memo of the same frames that was not found again since has words that are there by chance: the
+ * table of a poll is on the stack, and most of it is what earlier calls have left behind. Of its
+ * words only those are kept that this stack has, too. That is all that the walk read: a return
+ * address that it read is a frame of both stacks, and the words that are kept must have all frames.
+ */
 __noinline int kernel_memo_store(struct stack_slot *slot, enum kernel_probe probe)
 {
-	struct memo_builder builder = {};
+	struct memo_builder builder = {.slot = slot};
 	struct kernel_stack_memo *memo;
 	u32 index;
 
@@ -635,24 +660,30 @@ __noinline int kernel_memo_store(struct stack_slot *slot, enum kernel_probe prob
 		memo_count(MEMO_KERNEL, MEMO_UNSENT);
 		return 0;
 	}
-	index = kernel_memo_choose(kernel_memo_set(slot, bpf_get_current_task_btf(), probe));
+	index = kernel_memo_choose(kernel_memo_set(slot, bpf_get_current_task_btf(), probe),
+				   slot->stack.id);
 	memo = bpf_map_lookup_elem(&kernel_memos, &index);
 	if (!memo || !memo_lock(&memo->lock))
 		return 0;
+	slot->build = (struct kernel_memo_build){
+		.words = slot->kernel_span / sizeof(u64),
+		.frames = slot->stack.count,
+		.old_count =
+			memo->id == slot->stack.id && memo->probe == probe ? memo->read.count : 0,
+		.moved = slot->kernel_from - memo->from,
+		.top_moved = slot->kernel_from + slot->kernel_span - memo->end,
+	};
 	memo->read.count = memo->span = 0;
 	memo->from = slot->kernel_from;
 	memo->end = slot->kernel_from + slot->kernel_span;
 	memo->id = slot->stack.id;
 	memo->probe = probe;
 	memo->hits = 0;
-	builder.slot = slot;
 	builder.memo = memo;
-	builder.words = slot->kernel_span / sizeof(u64);
-	builder.frames = slot->stack.count;
 	__builtin_memset(slot->window, 0, FRAME_BITS / 8);
-	bpf_loop(slot->stack.count, memo_add_frame, &builder, 0);
-	bpf_loop(builder.words, memo_add_word, &builder, 0);
-	if (builder.frames > 0) {
+	bpf_loop(slot->stack.count, memo_add_frame, &builder.slot, 0);
+	bpf_loop(slot->build.words, memo_add_word, &builder, 0);
+	if (slot->build.frames > 0) {
 		memo->read.count = 0; /* an empty memo matches no stack */
 		memo_count(MEMO_KERNEL, MEMO_FAR);
 	}

@@ -25,6 +25,35 @@ extern int user_memo_lookup(struct stack_slot *slot, u64 seed);
 extern int user_memo_store(struct stack_slot *slot, u64 seed);
 
 /*
+ * The kernel's own walk of the kernel stack is the most expensive part of a switch.
+ *
+ * That walk (arch/x86/kernel/unwind_orc.c, unwind_frame.c; not unwind_guess.c) is a pure function
+ * of where it begins and of the words of the stack that it takes for return addresses or for
+ * pointers to frames. It begins in the tracing code's own frames, which have a fixed size, lie
+ * below the address of the program's context and are left out; the context lies in the frame of the
+ * kernel function that runs the program.
+ *
+ * Which words the walk read is not known, but what it found there is: the return addresses are its
+ * frames, and a word that a later frame was found by is an address of the stack. So all words are
+ * compared that have the value of one of the frames, or are an address within the stack. If they
+ * are the same, the walk would find the same frames, one after the other: a frame is found by the
+ * one before it and by words that are compared. Other words, for example return addresses that
+ * earlier calls have left behind, may differ.
+ *
+ * Kernels that randomize where a system call's stack begins (RANDOMIZE_KSTACK_OFFSET) leave a gap
+ * of a different size each time, in the frame of the outermost function but one, which finds its
+ * own frame by a pointer. Everything below the gap moves as a whole: addresses within the moving
+ * part must have moved with it, and all other words there must be the same. Above the gap the walk
+ * reads only the outermost return address, which must be the same, too, and is that of the only
+ * call in the entry code. (The word before it is rbp as user space left it; no frame is found by
+ * it.) The contents of the gap belong to no frame.
+ *
+ * If the kernel has replaced a return address (function graph tracer, return probes), the word
+ * stands for another address that is stored elsewhere. So a stack is stored only if all its frames
+ * were found as words, up to the one in the entry code.
+ */
+
+/*
  * Looks up the current task's kernel stack. slot->kernel_from is an address in the frame of the
  * kernel function that runs the program. If the stack is the remembered one, its id is stored in
  * slot->memo_id, and 1 is returned.
