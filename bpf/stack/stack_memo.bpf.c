@@ -607,7 +607,11 @@ struct memo_builder {
 
 static long memo_add_word(u32 i, struct memo_builder *builder)
 {
-	return kernel_memo_add_word(builder->slot, builder->memo, i) != 0;
+	int ends = kernel_memo_add_word(builder->slot, builder->memo, i);
+
+	/* clang 19 knows that this is 0 or 1, but the verifier does not. */
+	barrier_var(ends);
+	return ends != 0;
 }
 
 /*

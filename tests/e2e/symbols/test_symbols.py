@@ -154,7 +154,7 @@ def test_stripped(context):
                            re.M)[1], 16)
     object_files.run("strip", program)
     profile, reported = record(context, program, 200)
-    check(re.search(r" running in (fun_[0-9a-f]+|main)$", reported, re.M), f"in the summary: {reported}")
+    check(re.search(r" running(, \d+ %)? in (fun_[0-9a-f]+( (←|<-) main)?|main)$", reported, re.M), f"in the summary: {reported}")
     names = {name for chain in object_files.chains_of(profile, "stripped").values()
              for name, _, _ in chain if not name.endswith("@plt")}
     check(f"fun_{static:x}" in names, f"burn_static at {static:x} is not in {names}")

@@ -138,19 +138,28 @@ static void test_path(void **state)
 	text = disk_line_text(t);
 	assert_string_equal(text, "80.000 ms of 100.000 ms waited for it; 8:0 read 0.0 MB, "
 				  "wrote 7.3 MB");
+	timeline_free(t);
+}
+
+static void test_short_path_wait(void **state)
+{
+	Timeline *t = make_timeline();
+
+	(void)state;
+	t->threads.items[0].intervals.items[1].reason = REASON_DIRTY_THROTTLE;
 	t->threads.items[0].intervals.items[2].start_ns = FIXTURE_START + 59 * MS;
+	add_request(t, DISK, 1, 0, 30 * MS);
 	critical_path_find(t, 0);
-	assert_null(disk_line_text(t)); /* 49 ms */
+	assert_null(disk_line_text(t)); /* 49 of 100 ms */
 	timeline_free(t);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_others),
-		cmocka_unit_test(test_not_recorded),
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_others),		cmocka_unit_test(test_not_recorded),
+		cmocka_unit_test(test_nothing),		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_short_path_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
