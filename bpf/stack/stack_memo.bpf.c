@@ -569,7 +569,6 @@ __noinline int kernel_memo_add_word(struct stack_slot *slot, struct kernel_stack
 		return 1;
 	at = slot->build.words - 1 - i;
 	frame = slot->build.frames - 1;
-	index = memo->read.count;
 	word = span_word(slot, at);
 	found = frame < MAX_FRAMES && slot->stack.frames[frame] == word;
 	if (i == 0) {
@@ -578,7 +577,7 @@ __noinline int kernel_memo_add_word(struct stack_slot *slot, struct kernel_stack
 		return !found;
 	}
 	/* The words between the outermost frames are the gap. */
-	if (index == 0 && !found)
+	if (memo->read.count == 0 && !found)
 		return 0;
 	kind = kernel_memo_kind(slot, word);
 	had = kernel_memo_had(slot, memo, at, word, kind);
@@ -586,6 +585,8 @@ __noinline int kernel_memo_add_word(struct stack_slot *slot, struct kernel_stack
 		return 0;
 	if (found)
 		slot->build.frames = frame;
+	barrier(); /* read after the calls, or the check would be lost on Linux 6.1 */
+	index = memo->read.count;
 	if (index >= MEMO_WORDS) {
 		slot->build.frames = MAX_FRAMES;
 		return 1;
