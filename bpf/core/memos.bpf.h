@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * memos.bpf.h - what a stack memo consists of (bpf/stack/stack_memo.bpf.h says what it is for).
+ * memos.bpf.h - what a stack memo consists of (bpf/stack/stack_memo.bpf.c says what it is for).
  * wallprof.bpf.h includes it, after the types that it needs.
  */
 #ifndef WALLPROF_MEMOS_BPF_H
@@ -38,8 +38,8 @@ struct memo_run {
  * A stack memo of a user stack: what the last walk with the same process, program counter and stack
  * pointer read. Only the registers that it used are compared (enum walk_used).
  *
- * `lock` is odd while the memo is written. A reader takes nothing from a memo whose lock was odd or
- * has changed meanwhile; x86-64 reorders neither loads nor stores.
+ * `lock` is odd while the memo is written. A reader takes nothing from a memo if its lock was odd
+ * or has changed meanwhile; x86-64 reorders neither loads nor stores.
  */
 struct user_stack_memo {
 	u64 lock;
@@ -56,7 +56,7 @@ struct user_stack_memo {
 } __attribute__((aligned(MEMO_SIZE)));
 
 /*
- * A stack memo of a kernel stack: what the kernel's walk may have read (stack_memo.bpf.c).
+ * A stack memo of a kernel stack: what the kernel's walk may have read (kernel_memo.bpf.h).
  */
 struct kernel_stack_memo {
 	u64 lock; /* as above */

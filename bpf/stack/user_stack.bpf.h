@@ -10,6 +10,7 @@
 #define WALLPROF_USER_STACK_BPF_H
 
 #include "cost.bpf.h"
+#include "kernel_memo.bpf.h"
 #include "stack_memo.bpf.h"
 #include "unwind.bpf.h"
 

@@ -65,29 +65,27 @@ static void learn_chain(Map *callers, const Chain *chain)
 static void learn_callers(Maker *maker)
 {
 	const Timeline *timeline = maker->timeline;
+	_cleanup_free_ bool *seen = xcalloc(timeline->stacks.count + 1, sizeof(bool));
 	Chain chain = {};
-	Map seen = {};
 
 	for (size_t t = 0; t < timeline->threads.count; t++) {
 		const Thread *thread = &timeline->threads.items[t];
 
 		for (size_t i = 0; i < thread->intervals.count; i++) {
+			const Interval *wait = &thread->intervals.items[i];
 			StackRef ref;
 			Evidence evidence;
 
-			if (thread->intervals.items[i].state != STATE_BLOCKED)
+			if (wait->state != STATE_BLOCKED || wait->user_stack == STACK_NONE ||
+			    seen[wait->user_stack])
 				continue;
+			seen[wait->user_stack] = true;
 			ref = wait_stack(timeline, thread, i);
-			if (ref.user_stack == STACK_NONE ||
-			    map_get(&seen, hash_mix(ref.user_stack, ref.ns_tgid)) != MAP_NONE)
-				continue;
-			map_set(&seen, hash_mix(ref.user_stack, ref.ns_tgid), 1);
 			evidence = (Evidence){ref.user_stack, STACK_NONE, ref.ns_tgid, ref.ns, 0};
 			fill_chain(maker, &evidence, UINT32_MAX, &chain);
 			learn_chain(&maker->callers, &chain);
 		}
 	}
-	map_free(&seen);
 	vec_free(&chain);
 	maker->knows_callers = true;
 }

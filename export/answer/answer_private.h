@@ -87,7 +87,7 @@ typedef struct AnswerPlace {
  * Returns the place of a part's waits. `own` is the innermost function in which the program waited,
  * often a wrapper that says no more than the reason ("wait_event ← wait_latch"): functions that
  * have several callers in the part, or in other waits of the recording, are left out up to where
- * the calls differ, or come from a function that is no wrapper itself.
+ * the calls differ, or come from a function that has one caller.
  */
 AnswerPlace answer_place(Maker *maker, const Portion *part, uint32_t own);
 

@@ -40,7 +40,7 @@ typedef struct RemoteMemoryCounts {
 	uint64_t stalled;   /* processes with memory that did not come in time */
 	uint64_t restarted; /* times that the child had ended, and another was started */
 	uint64_t refused;   /* reads not made: of a process that stalled, or without a child */
-	int error;	    /* why there is no child; 0: there is one, or will be */
+	int error;	    /* of starting the child; 0: it runs, or will be started */
 	bool gave_up;	    /* … it is because too many have stalled or ended */
 	uint64_t start_ns;  /* what starting children took */
 } RemoteMemoryCounts;
@@ -61,7 +61,7 @@ pid_t remote_memory_child(const RemoteMemory *memory);
 
 /*
  * Opens the address space of a living thread. Returns 0 or a negative errno: -ETIME if the process
- * is not read any more, because it has kept a child waiting, or if there is no child.
+ * is not read any more, because it has kept a child waiting, or if no child can be started.
  */
 int remote_memory_open(RemoteMemory *memory, pid_t tid, RemoteProcess **ret_process);
 void remote_memory_close(RemoteProcess *process);
@@ -70,7 +70,7 @@ bool remote_memory_is_refused(const RemoteProcess *process);
 
 /*
  * Reads those of up to REMOTE_PAGES_MAX pages from this address on that are in memory. Returns
- * false if there is no answer.
+ * false without an answer.
  */
 bool remote_memory_pages(RemoteProcess *process, uint64_t address, uint32_t count,
 			 RemotePages *ret_pages);

@@ -241,7 +241,7 @@ def utf8(file):
 
 def label_names(file):
     """Pyroscope makes labels of series of a sample's labels: pkg/validation/validate.go, ValidateLabels(), with the
-    limits of limits.go. Parca, LabelsFromSample(), renames what is no name of Prometheus, and takes the first of two."""
+    limits of limits.go. Parca, LabelsFromSample(), renames what Prometheus does not take for a name, and takes the first of two."""
     for sample in file.profile["sample"]:
         keys = [file.text(label["key"]) for label in sample["label"]]
         if len(keys) != len(set(keys)) or len(keys) > min(SAMPLE_LABELS, SERIES_LABELS - SERVER_LABELS):

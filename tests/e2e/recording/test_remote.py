@@ -61,6 +61,14 @@ def check_said(text, *wanted):
         check(line in text, f"not said: {line}: {text}")
 
 
+def what_it_said(recorder, reader):
+    """Waits until the recording has ended, as it should, and its child."""
+    said = recorder.communicate(timeout=60)[1]
+    check(recorder.returncode == 0, f"status {recorder.returncode}: {said}")
+    check(not is_alive(reader), "the child has outlived the recorder")
+    return said
+
+
 def test_silent_memory(context):
     """A reader that waits for the page does not return."""
     target = start_target(context)
@@ -77,11 +85,9 @@ def test_killed(context):
     reader = find_reader(recorder)
     os.kill(reader, signal.SIGKILL)
     second = find_reader(recorder, before=reader)
-    said = recorder.communicate(timeout=60)[1]
-    check(recorder.returncode == 0, f"status {recorder.returncode}: {said}")
+    said = what_it_said(recorder, second)
     check_said(said, "memory of processes: 1 times the child that reads it " + STARTED_AGAIN)
     expect_failure(check_said, said, NOT_READ)
-    check(not is_alive(second), "the child has outlived the recorder")
 
 
 def test_interrupted_while_it_waits(context):
@@ -93,10 +99,8 @@ def test_interrupted_while_it_waits(context):
     time.sleep(context.random.uniform(0, 1))  # it is waited for at that time, or has been given up
     begin = time.monotonic()
     recorder.send_signal(signal.SIGINT)
-    said = recorder.communicate(timeout=60)[1]
+    what_it_said(recorder, reader)
     check(time.monotonic() - begin < 10, f"it took {time.monotonic() - begin:.1f} s to end")
-    check(recorder.returncode == 0, f"status {recorder.returncode}: {said}")
-    check(not is_alive(reader), "the child has outlived the recorder")
 
 
 def test_process_that_never_answers(context):
@@ -104,11 +108,9 @@ def test_process_that_never_answers(context):
     recorder = start_recorder(context, target, duration="3s")
     reader = find_reader(recorder)
     os.kill(reader, signal.SIGSTOP)
-    said = recorder.communicate(timeout=60)[1]
-    check(recorder.returncode == 0, f"status {recorder.returncode}: {said}")
+    said = what_it_said(recorder, reader)
     check_said(said, "memory of processes: 1 processes " + NOT_READ)
     expect_failure(check_said, said, STARTED_AGAIN)
-    check(not is_alive(reader), "the child has outlived the recorder")
 
 
 def test_recorder_is_killed(context):

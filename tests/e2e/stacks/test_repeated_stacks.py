@@ -39,6 +39,17 @@ for _ in range(int(sys.argv[1])):
     thread.start()
     thread.join()
 """
+# The kernel has the tables of these calls on its stack, with what earlier calls have left behind there.
+POLLS = """
+import os, select, sys
+end, _ = os.pipe()
+poll = select.poll()
+poll.register(end, select.POLLIN)
+for i in range(int(sys.argv[1])):
+    poll.poll(1)
+    select.select([end], [], [], 0.0002)
+    os.getppid(), os.stat("/")
+"""
 FIELDS = struct.Struct("<Hh24xQQQQQ")  # prev_state, syscall, kstack, ustack, arguments
 HEAD = struct.Struct("<QIHH")  # id, tgid, count, result
 
@@ -188,6 +199,18 @@ def test_new_threads(context):
     # While each thread had memos of its own, two of five were known again.
     check_few_walks(known, stacks, 0.35)
     expect_failure(check_few_walks, stacks // 2, stacks, 0.35)
+
+
+def test_polls(context):
+    """Most words that such a stack has differ each time; the walk reads none of these."""
+    waits = 2 * context.random.randint(ROUNDS // 200, ROUNDS // 100)
+    done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "none", "-o",
+                            context.path("capture"), "--", sys.executable, "-c", POLLS, waits // 2)
+    _, known = memo_hits(done.stderr)
+    print(f"# {known} kernel stacks of {waits} waits were not walked", flush=True)
+    check_few_walks(known, waits, 0.2)
+    # While all of these words were compared, it was one of ten.
+    expect_failure(check_few_walks, waits // 2, waits, 0.2)
 
 
 def test_kernel_stacks(context):

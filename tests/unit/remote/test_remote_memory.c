@@ -127,7 +127,8 @@ static void serve_silently(int device)
 	}
 }
 
-/* Returns the address of a page of such a file; 0 if there is no FUSE, or it is not permitted. */
+/* Returns the address of a page of such a file; 0: the kernel has not got FUSE, or does not permit
+ * it. */
 static uint64_t map_fuse(const char *folder)
 {
 	int device = open("/dev/fuse", O_RDWR | O_CLOEXEC), fd;
@@ -503,7 +504,7 @@ static void test_killed(void **state)
 	assert_int_equal(count_descriptors(), descriptors);
 }
 
-/* Without descriptors for the socket there is no child. */
+/* Without descriptors for the socket no child is started. */
 static void test_no_child(void **state)
 {
 	RemoteMemory *memory = remote_memory_new();
