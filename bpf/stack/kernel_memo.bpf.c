@@ -253,8 +253,8 @@ static long memo_add_word(u32 i, struct memo_builder *builder)
 
 /*
  * Returns how well a memo is kept: the one that was found again least often is replaced, of several
- * one with the same frames. Finds count less after each choice: a stack may be stored with words
- * that are there by chance and are never found again.
+ * one with the same frames, or else an empty one. Finds count less after each choice: a stack may
+ * be stored with words that are there by chance and are never found again.
  */
 __noinline int kernel_memo_rank(u32 index, u64 id)
 {
@@ -265,7 +265,7 @@ __noinline int kernel_memo_rank(u32 index, u64 id)
 		return 0;
 	hits = memo->hits;
 	memo->hits = hits - (hits > 0);
-	return 2 * hits + (memo->id != id);
+	return 4 * hits + (memo->id == id ? 0 : memo->read.count ? 2 : 1);
 }
 
 static __always_inline u32 kernel_memo_choose(u32 first, u64 id)

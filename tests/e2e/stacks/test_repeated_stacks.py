@@ -50,6 +50,21 @@ for i in range(int(sys.argv[1])):
     select.select([end], [], [], 0.0002)
     os.getppid(), os.stat("/")
 """
+# By one instruction the child waits for a pipe again and again, and its parent for two other things by turns.
+TURNS = """
+import os, socket, sys, time
+ends, requests = socket.socketpair(), os.pipe()
+event = os.eventfd(0)
+write = [lambda: os.eventfd_write(event, 1), lambda: ends[1].send(bytes(8))]
+if not os.fork():
+    os.close(requests[1])
+    while request := os.read(requests[0], 1):
+        time.sleep(0.0002)
+        write[request[0]]()
+for i in range(int(sys.argv[1])):
+    os.write(requests[1], bytes([i % 2]))
+    os.read((event, ends[0].fileno())[i % 2], 8)
+"""
 FIELDS = struct.Struct("<Hh24xQQQQQ")  # prev_state, syscall, kstack, ustack, arguments
 HEAD = struct.Struct("<QIHH")  # id, tgid, count, result
 
@@ -211,6 +226,18 @@ def test_polls(context):
     check_few_walks(known, waits, 0.2)
     # While all of these words were compared, it was one of ten.
     expect_failure(check_few_walks, waits // 2, waits, 0.2)
+
+
+def test_turns(context):
+    """Of stacks that were not found again yet, the next one replaces none while there is room."""
+    waits = 3 * context.random.randint(ROUNDS // 200, ROUNDS // 100)
+    done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "none", "-o", context.path("capture"), "--",
+                            sys.executable, "-c", TURNS, waits // 3)
+    _, known = memo_hits(done.stderr)
+    print(f"# {known} kernel stacks of {waits} waits were not walked", flush=True)
+    check_few_walks(known, waits, 0.1)
+    # While one replaced the other, it was two of three.
+    expect_failure(check_few_walks, 2 * waits // 3, waits, 0.1)
 
 
 def test_kernel_stacks(context):
