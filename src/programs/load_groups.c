@@ -88,7 +88,7 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_stack_in_use_offset = kernel->offsets.irq_stack_in_use;
 	skeleton->rodata->setting_stack_known = kernel->offsets.irq_stack_known;
 	skeleton->rodata->setting_names_known = kernel->names_known;
-	skeleton->rodata->setting_cost = options->cost;
+	skeleton->rodata->setting_cost = options->cost && options->phases;
 	skeleton->rodata->setting_taken_time = kernel->subtracts_time;
 	skeleton->rodata->setting_budget = options->budget;
 	skeleton->rodata->setting_type_ids = kernel->type_ids;

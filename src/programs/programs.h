@@ -36,6 +36,7 @@ typedef struct ProgramsOptions {
 	bool running;		     /* processes are recorded that run before they are marked */
 	bool all_files;		     /* no name of a file is withheld: file_names.h */
 	bool cost;		     /* count the programs' run time */
+	bool phases;		     /* with cost: measure phases of programs, too */
 	bool budget;		     /* thin stacks and objects: programs_set_budget() */
 	/*
 	 * Running programs must not be disturbed: loading and unloading use one CPU at a time, and

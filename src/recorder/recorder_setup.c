@@ -113,6 +113,7 @@ static int start_sources(Recording *recording)
 		.running = recording_has_running(recording),
 		.all_files = !file_names_are_withheld(options),
 		.cost = options->cost,
+		.phases = log_level >= LOG_VERBOSE,
 		.budget = options->budget > 0,
 		.one_cpu = !options->command || options->whole_system,
 	};
