@@ -46,8 +46,8 @@ struct walk {
 	bool bp_lost, bx_lost;		 /* their values are not known */
 	bool bp_from_leaf, bx_from_leaf; /* they still have the leaf's values */
 	u8 used;			 /* enum walk_used */
-	u8 bp_word, bx_word; /* the words that they were read from (walk_read_saved()) */
-	bool guessed;	     /* found by a frame pointer or by an uncertain rule */
+	bool guessed;			 /* found by a frame pointer or by an uncertain rule */
+	u16 bp_word, bx_word; /* the words that they were read from (walk_read_saved()) */
 	u64 regs[DWARF_REGS + 1];
 	struct unwind_mapping mapping; /* the mapping of the last pc; last == 0: none */
 };

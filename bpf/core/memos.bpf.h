@@ -6,25 +6,27 @@
 #ifndef WALLPROF_MEMOS_BPF_H
 #define WALLPROF_MEMOS_BPF_H
 
-#define MEMO_SPAN  4096u /* bytes of a stack that a memo compares at most */
-#define MEMO_WORDS 96u	 /* words of them */
-#define MEMO_READS 255u	 /* words that a walk may read; walk.bp_word is their number + 1 */
-#define MEMO_RUNS  16u	 /* parts of the stack that are read for them */
+#define MEMO_SPAN  16384u /* bytes of a stack that a memo compares at most */
+#define MEMO_WORDS 176u	  /* words of them */
+#define MEMO_READS 511u	  /* words that a walk may read; walk.bp_word is their number + 1 */
+#define MEMO_RUNS  16u	  /* parts of the stack that are read for them */
+#define MEMO_RUN   4096u  /* bytes of such a part */
 
-struct memo_word {
-	u16 at;	      /* in words from the start of the span */
-	u16 compared; /* 1: the walk depended on it; a memo has only such words */
-	u16 relative; /* 1: an address within the span, which changes when the span moves */
-	u16 top;      /* 1: an address at the end of the stack */
-	u64 value;
-};
-
-/* The words of a stack that a memo compares. */
+/*
+ * The words of a stack that a memo compares. A word's place has its distance from the start of the
+ * span, in words, and what kind of word it is.
+ */
 struct memo_words {
 	u32 count;
 	u32 reserved;
-	struct memo_word words[MEMO_WORDS];
+	u64 values[MEMO_WORDS];
+	u16 places[MEMO_WORDS];
 };
+
+#define MEMO_AT(place)	     ((place) & (MEMO_SPAN / sizeof(u64) - 1))
+#define MEMO_MOVES	     (1u << 15) /* an address within the span, which changes when it moves */
+#define MEMO_TOP	     (1u << 14) /* an address at the end of the stack */
+#define MEMO_IS(place, kind) (!!((place) & (kind)))
 
 /* No memo lies on two pages. */
 #define MEMO_SIZE (MAP_PAGE / 2)
@@ -52,7 +54,7 @@ struct user_stack_memo {
 	u16 used; /* enum walk_used */
 	u16 run_count;
 	struct memo_run runs[MEMO_RUNS];
-	struct memo_words read; /* memo_word::at is in the runs, one after the other */
+	struct memo_words read; /* places are in the runs, one after the other */
 } __attribute__((aligned(MEMO_SIZE)));
 
 /*
@@ -71,6 +73,13 @@ struct kernel_stack_memo {
 	u32 reserved;
 	struct memo_words read;
 } __attribute__((aligned(MEMO_SIZE)));
+
+struct memo_word {
+	u16 at;	      /* in words from the stack pointer */
+	u16 compared; /* 1: the walk depended on it */
+	u32 reserved;
+	u64 value;
+};
 
 /* The words that a walk of a user stack has read, for user_memo_store(). */
 struct memo_reads {

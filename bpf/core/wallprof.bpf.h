@@ -136,9 +136,8 @@ struct stack_slot {
 	/* The memo that was compared last: the mappings of a user stack, and the stack's id. */
 	u32 memo_version, memo_seed_count;
 	u64 memo_id;
-	/* Twice as large as what is read, because the verifier adds up the largest start and
-	 * length. */
-	u64 span[2 * MEMO_SPAN / sizeof(u64)];
+	/* Larger than what is read, because the verifier adds up the largest start and length. */
+	u64 span[(MEMO_SPAN + MEMO_RUN) / sizeof(u64)];
 	struct walk walk;
 	struct unwind_process process;
 	u64 epoch;		     /* unwind_epoch when the walk began */

@@ -150,8 +150,9 @@ static __always_inline bool is_a_frame(const struct stack_slot *slot, u64 word)
 	return slot->window[bit / 64] >> (bit % 64) & 1;
 }
 
-/* A word that the walk cannot have used has no kind. */
-enum word_kind { WORD_UNUSED, WORD_CODE, WORD_MOVING, WORD_TOP };
+/* A word that the walk cannot have used has no kind. Two kinds are in a word's place as well. */
+enum word_kind { WORD_UNUSED, WORD_CODE = 1, WORD_MOVING = MEMO_MOVES, WORD_TOP = MEMO_TOP };
+#define PLACE(at, kind) ((at) | ((kind) & ~(u32)WORD_CODE))
 
 /*
  * Returns the enum word_kind of a word. This and the next functions are global, so that the
@@ -176,22 +177,20 @@ __noinline int kernel_memo_kind(struct stack_slot *slot, u64 word)
 __noinline int kernel_memo_had(struct stack_slot *slot, struct kernel_stack_memo *memo, u32 at,
 			       u64 word, u32 kind)
 {
-	const struct memo_word *before;
-	u32 old;
+	u32 old, before;
 
 	if (!slot || !memo)
 		return 0;
 	old = slot->build.old;
 	if (old >= slot->build.old_count || old >= MEMO_WORDS)
 		return 0;
-	before = &memo->read.words[old];
-	if (before->at != at)
+	before = memo->read.places[old];
+	if (MEMO_AT(before) != at)
 		return 0;
 	slot->build.old = old + 1;
-	word -= before->value + (slot->build.moved & -(u64)before->relative) +
-		(slot->build.top_moved & -(u64)before->top);
-	return word == 0 && (before->relative | before->top << 1) ==
-				    ((kind == WORD_MOVING) | (kind == WORD_TOP) << 1);
+	word -= memo->read.values[old] + (slot->build.moved & -(u64)MEMO_IS(before, MEMO_MOVES)) +
+		(slot->build.top_moved & -(u64)MEMO_IS(before, MEMO_TOP));
+	return word == 0 && before == PLACE(at, kind);
 }
 
 /* Adds the i-th word from the end of the stack; returns 1 to end the loop. */
@@ -227,10 +226,8 @@ __noinline int kernel_memo_add_word(struct stack_slot *slot, struct kernel_stack
 		slot->build.frames = MAX_FRAMES;
 		return 1;
 	}
-	memo->read.words[index].at = at;
-	memo->read.words[index].relative = kind == WORD_MOVING;
-	memo->read.words[index].top = kind == WORD_TOP;
-	memo->read.words[index].value = word;
+	memo->read.places[index] = PLACE(at, kind);
+	memo->read.values[index] = word;
 	if (index == 0)
 		memo->span = (at + 1) * sizeof(u64);
 	memo->read.count = index + 1;

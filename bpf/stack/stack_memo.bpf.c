@@ -56,7 +56,7 @@ static __always_inline u32 memo_choose(u64 hash, u64 chance)
 }
 
 /* The verifier follows each turn of a loop, so the loop over the words is divided in two. */
-#define MEMO_PART 16
+#define MEMO_PART 11
 
 /* Whether the words from `first` on are the same; see memo_words_match(). */
 __noinline int memo_part_matches(struct stack_slot *slot, struct memo_words *read, u32 first,
@@ -68,13 +68,15 @@ __noinline int memo_part_matches(struct stack_slot *slot, struct memo_words *rea
 		return 0;
 	for (u32 i = 0; i < MEMO_PART; i++) {
 		u32 at = first + i;
+		u64 place;
 
 		if (at >= read->count || at >= MEMO_WORDS)
 			break;
 		barrier_var(at); /* or clang computes the address before the check */
-		differ = slot->span[read->words[at].at & (MEMO_SPAN / sizeof(u64) - 1)] ^
-			 (read->words[at].value + (moved & -(u64)read->words[at].relative) +
-			  (top & -(u64)read->words[at].top));
+		place = read->places[at];
+		differ = slot->span[MEMO_AT(place)] ^
+			 (read->values[at] + (moved & -(u64)MEMO_IS(place, MEMO_MOVES)) +
+			  (top & -(u64)MEMO_IS(place, MEMO_TOP)));
 		if (differ)
 			break;
 	}
@@ -171,7 +173,7 @@ static __always_inline bool read_runs(const struct user_stack_memo *memo, struct
 		barrier_var(size);
 		/* A check for 0, too, would be made one with that of size, which 6.12 does not
 		 * know. */
-		if (into > MEMO_SPAN || size > MEMO_SPAN)
+		if (into > MEMO_SPAN || size > MEMO_RUN)
 			return false;
 		if (bpf_probe_read_user(
 			    (u8 *)slot->span + into, size,
@@ -247,13 +249,20 @@ struct run_builder {
 	u32 failed; /* 1: the words do not fit */
 };
 
+/* Without a branch, which the verifier would follow: the sign of either difference. */
+static __always_inline bool needs_new_run(u32 at, u32 length)
+{
+	s64 gap = (s64)length + RUN_GAP - at, space = (s64)(MEMO_RUN / sizeof(u64) - 1) - at;
+
+	return (gap | space) < 0;
+}
+
 /* Adds the i-th word that the walk has read, if the walk depended on it; returns 1 on failure. */
 static long memo_add_read(u32 i, struct run_builder *builder)
 {
 	const struct memo_word *from = &builder->slot->reads.words[i & MEMO_READS];
 	struct user_stack_memo *memo = builder->memo;
 	u32 run = memo->run_count - 1, at = from->at, count = memo->read.count, start, length;
-	struct memo_word *word;
 
 	if (!from->compared)
 		return 0;
@@ -261,10 +270,10 @@ static long memo_add_read(u32 i, struct run_builder *builder)
 	barrier_var(count);
 	if (count >= MEMO_WORDS)
 		return 1;
-	word = &memo->read.words[count];
 	barrier_var(run);
-	if (run >= MEMO_RUNS || at - memo->runs[run].start > memo->runs[run].length + RUN_GAP) {
-		builder->into += run < MEMO_RUNS ? memo->runs[run].length : 0;
+	length = run < MEMO_RUNS ? memo->runs[run].length : 0;
+	if (run >= MEMO_RUNS || needs_new_run(at - memo->runs[run].start, length)) {
+		builder->into += length;
 		run = memo->run_count;
 		barrier_var(run);
 		if (run >= MEMO_RUNS)
@@ -279,9 +288,8 @@ static long memo_add_read(u32 i, struct run_builder *builder)
 		memo->runs[run].length = length;
 	if (builder->into + length > MEMO_SPAN / sizeof(u64))
 		return 1;
-	word->at = builder->into + at - start;
-	word->relative = word->top = 0;
-	word->value = from->value;
+	memo->read.places[count] = builder->into + at - start;
+	memo->read.values[count] = from->value;
 	memo->read.count = count + 1;
 	builder->failed = 0;
 	return 0;

@@ -331,7 +331,7 @@ static __always_inline void walk_word_used(WALK_SELF, u32 word)
 	self->reads.words[(word - 1) & MEMO_READS].compared = 1;
 }
 
-static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u8 *ret_word)
+static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u16 *ret_word)
 {
 	bool good = read_word(self, address);
 
@@ -342,7 +342,7 @@ static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u8
 
 static __always_inline bool walk_read(WALK_SELF, u64 address, u64 *ret)
 {
-	u8 word;
+	u16 word;
 	bool good = walk_read_saved(self, address, ret, &word);
 
 	walk_word_used(self, word);

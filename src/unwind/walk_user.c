@@ -16,7 +16,7 @@ static bool walk_read(Walker *self, uint64_t address, uint64_t *ret)
 }
 
 /* Here no stack memo is kept. */
-static bool walk_read_saved(Walker *self, uint64_t address, uint64_t *ret, uint8_t *ret_word)
+static bool walk_read_saved(Walker *self, uint64_t address, uint64_t *ret, uint16_t *ret_word)
 {
 	*ret_word = 0;
 	return walk_read(self, address, ret);

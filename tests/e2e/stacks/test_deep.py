@@ -245,8 +245,8 @@ def check_cost(lines, per_stack_us):
 def test_walks_are_bounded(context):
     """A walk of 20,000 frames takes a millisecond; a 32nd of the CPU's time is what such walks may take."""
     depth, ms = 20000, 3000
-    done = context.wallprof("record", "--cost", "-o", context.path("capture"), "--", WORKLOADS / "deep", "wait", depth,
-                            ms, 1)
+    done = context.wallprof("record", "-v", "--cost", "-o", context.path("capture"), "--", WORKLOADS / "deep", "wait",
+                            depth, ms, 1)
     lines = done.stderr.splitlines() + done.stdout.splitlines()
     mean = check_cost(lines, 250)
     print(f"# a switch at {depth} frames: {mean:.1f} us for the user stack on average", flush=True)

@@ -185,6 +185,20 @@ def test_deep_stacks(context):
     expect_failure(check_few_walks, waits // 2, 2 * waits, 0.5)
 
 
+def test_many_frames(context):
+    """The stacks of a script engine or of a framework: one word of each frame is read."""
+    depth, ms = context.random.randint(110, 150), 400
+    done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "dwarf", "-o", context.path("capture"), "--",
+                            WORKLOADS / "deep", "wait", depth, ms, 1)
+    known, _ = memo_hits(done.stderr)
+    walked = sum(map(int, re.findall(r"\d+", re.search(r"user stacks that were walked: ([^;]*);", done.stderr)[1])))
+    print(f"# {known} of {known + walked} stacks of {depth} frames were not walked", flush=True)
+    check(known + walked > ms / 8, f"only {known + walked} stacks")
+    check_few_walks(known, known + walked, 0.3)
+    # While a memo had 96 words, all were walked.
+    expect_failure(check_few_walks, walked, known + walked, 0.3)
+
+
 def test_new_processes(context):
     """Kernel stacks are known again in processes that have just begun."""
     rounds, times = ROUNDS // 400, 40
