@@ -31,6 +31,9 @@ uint64_t row_wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step)
 {
 	if (step == 0)
 		return 1;
+	/* Nearly all waits are short, and a division takes longer than all else here. */
+	if (duration <= step && stretch_ns < LONG_WAIT_NS)
+		return duration > 0;
 	step = MAX(duration / WAIT_PARTS, step);
 	/* An interval that is long itself must meet this condition by itself, too. */
 	if (duration >= LONG_WAIT_NS)
@@ -52,6 +55,7 @@ void row_plan_free(RowPlan *plan)
 {
 	free(plan->tick_ends);
 	plan->tick_ends = NULL;
+	kept_rows_free(&plan->kept);
 }
 
 /* Ticks weigh about the same: of one thread either all are folded or none. */

@@ -5,6 +5,7 @@
 #ifndef WALLPROF_ROW_PLAN_H
 #define WALLPROF_ROW_PLAN_H
 
+#include "kept_rows.h"
 #include "tick_weights.h"
 
 /*
@@ -37,6 +38,8 @@ typedef struct RowPlan {
 	 * (UINT32_MAX: none). NULL: the path's stacks are those of the threads. The caller owns it.
 	 */
 	uint32_t *path_roots;
+	/* The rows, if sample_rows_fit() has made them. */
+	KeptRows kept;
 } RowPlan;
 
 /* step_ns 0: a wait has only the rows at its ends. */

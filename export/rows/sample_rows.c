@@ -488,12 +488,14 @@ static void walk_recording(Walk *walk, Piece *piece, const Tick *tick)
 {
 	uint64_t part = pay_debt(walk, tick, piece->end - piece->start), weight = walk->owed_ns;
 	Piece band = {.start = piece->start, .end = piece->start + part};
+	uint32_t stack;
 
 	if (part == 0)
 		return;
+	stack = recording_stack(walk);
 	walk->owed_ns = 0;
 	piece->start = band.end;
-	walk_band(walk, &band, recording_stack(walk), recording_stack(walk), weight);
+	walk_band(walk, &band, stack, stack, weight);
 }
 
 /*
@@ -572,7 +574,7 @@ static void walk_hidden(Walk *walk, size_t i)
 			       .stack = stack});
 }
 
-void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
+static void make_rows(StackTable *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
 		      RowVisitor visit, void *user)
 {
 	const Timeline *timeline = tables->timeline;
@@ -605,20 +607,44 @@ void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, 
 	end_folds(&walk);
 }
 
-static void count_row(void *user, const Row *row)
+void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
+		      RowVisitor visit, void *user)
 {
-	(void)row;
-	++*(uint64_t *)user;
+	if (plan->kept.ends.count > 0)
+		kept_rows_visit(&plan->kept, thread, visit, user);
+	else
+		make_rows(tables, plan, thread, with_stacks, visit, user);
 }
 
-static uint64_t count_rows(StackTable *tables, const RowPlan *plan)
-{
-	const Timeline *timeline = tables->timeline;
-	uint64_t rows = 0;
+typedef struct Keeping {
+	KeptRows kept;
+	uint64_t rows, most;
+} Keeping;
 
-	for (size_t i = 0; i < timeline_track_count(timeline); i++)
-		sample_rows_walk(tables, plan, i, false, count_row, &rows);
-	return rows;
+static void keep_row(void *user, const Row *row)
+{
+	Keeping *keeping = user;
+
+	if (keeping->rows++ < keeping->most)
+		kept_rows_add(&keeping->kept, row);
+}
+
+/* Makes the rows of the plan, and keeps them if they are within the budget. */
+static void keep_rows(RowPlan *plan, StackTable *tables, uint64_t budget)
+{
+	Keeping keeping = {.most = budget};
+
+	for (size_t i = 0; i < timeline_track_count(tables->timeline); i++) {
+		make_rows(tables, plan, i, /* with_stacks= */ true, keep_row, &keeping);
+		kept_rows_end_thread(&keeping.kept);
+	}
+	plan->rows = keeping.rows;
+	if (plan->rows > budget) {
+		kept_rows_free(&keeping.kept);
+		return;
+	}
+	vec_shrink(&keeping.kept.bytes);
+	plan->kept = keeping.kept;
 }
 
 /*
@@ -643,6 +669,6 @@ void sample_rows_fit(RowPlan *plan, StackTable *tables, uint64_t budget)
 		 * thread's end.
 		 */
 		if (plan->rows <= budget)
-			plan->rows = count_rows(tables, plan);
+			keep_rows(plan, tables, budget);
 	}
 }

@@ -10,21 +10,16 @@
 #include "row_plan.h"
 #include "stack_table.h"
 
-typedef struct Row {
-	uint64_t ns; /* CLOCK_MONOTONIC; never decreases within a thread */
-	uint64_t weight_ns;
-	uint64_t running_ns; /* the thread's running time up to ns */
-	uint32_t stack;	     /* stackTable; 0 unless the walk has with_stacks */
-} Row;
-
-typedef void (*RowVisitor)(void *user, const Row *row);
-
-/* Makes the plan the densest one that keeps to the budget. */
+/*
+ * Makes the plan the densest one that keeps to the budget. If it folds intervals, the rows are made
+ * for that, and the plan keeps them.
+ */
 void sample_rows_fit(RowPlan *plan, StackTable *tables, uint64_t budget);
 
 /*
  * Passes the rows of one thread or the critical path (timeline_track()) to the visitor, in order of
- * time. with_stacks: sets Row::stack, which costs a lookup per interval.
+ * time. with_stacks: sets Row::stack, which costs a lookup per interval. Rows that the plan
+ * keeps are not made again.
  */
 void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
 		      RowVisitor visit, void *user);
