@@ -381,7 +381,8 @@ static uint32_t find_shared_fork(const IdleFinder *finder, const Thread *thread,
 	return fork;
 }
 
-static void add_wait(const IdleFinder *finder, const Thread *thread, size_t i, WaitPlaces *places)
+static void add_wait(const IdleFinder *finder, const Thread *thread, size_t i, bool for_job,
+		     bool for_client, WaitPlaces *places)
 {
 	const Interval *wait = &thread->intervals.items[i];
 	uint32_t stack = idle_stack(finder, wait);
@@ -396,8 +397,8 @@ static void add_wait(const IdleFinder *finder, const Thread *thread, size_t i, W
 	place->last = i;
 	place->times++;
 	place->by_threads += idle_ending(finder, thread, i) == ENDING_THREAD;
-	place->for_job |= idle_is_candidate(finder, thread, i) && idle_can_be_for_job(finder, wait);
-	place->for_client |= idle_is_for_client(finder, thread, i);
+	place->for_job |= for_job;
+	place->for_client |= for_client;
 }
 
 /* A truncated stack does not show how much of the program lies outside of it. */
@@ -419,12 +420,14 @@ static void collect_places(IdleFinder *finder, uint32_t number)
 
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		const Interval *wait = &thread->intervals.items[i];
+		bool for_job, for_client;
 
 		if (wait->state != STATE_BLOCKED || !is_whole(finder, wait->user_stack))
 			continue;
-		if ((idle_is_candidate(finder, thread, i) && idle_can_be_for_job(finder, wait)) ||
-		    idle_is_for_client(finder, thread, i))
-			add_wait(finder, thread, i, places);
+		for_job = idle_can_be_for_job(finder, wait) && idle_is_candidate(finder, thread, i);
+		for_client = idle_is_for_client(finder, thread, i);
+		if (for_job || for_client)
+			add_wait(finder, thread, i, for_job, for_client, places);
 	}
 	/* A place where the thread gets no jobs cannot be between jobs. */
 	for (size_t i = 0; i < places->count; i++)
@@ -452,10 +455,12 @@ static void count_waits(IdleFinder *finder, uint32_t number)
 		if (stack == STACK_NONE || !idle_is_candidate(finder, thread, i))
 			continue;
 		times = map_get(&finder->times, key);
-		map_set(&finder->times, key, times == MAP_NONE ? 1 : MIN(times + 1, TIMES_MIN));
+		if (times == MAP_NONE || times < TIMES_MIN)
+			map_set(&finder->times, key, times == MAP_NONE ? 1 : times + 1);
 		other = map_get(&finder->threads, key);
-		map_set(&finder->threads, key,
-			other == MAP_NONE || other == number ? number : SEVERAL_THREADS);
+		if (other != number && other != SEVERAL_THREADS)
+			map_set(&finder->threads, key,
+				other == MAP_NONE ? number : SEVERAL_THREADS);
 	}
 }
 

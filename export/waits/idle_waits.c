@@ -182,9 +182,9 @@ bool idle_is_candidate(const IdleFinder *finder, const Thread *thread, size_t i)
 /* A signal ended the wait and the thread, so the thread did not wait for it. */
 static bool was_killed(const Thread *thread, size_t i)
 {
-	const WakerStack *stack = thread_waker_stack(thread, i);
+	const WakerStack *stack = thread->exited_in_window ? thread_waker_stack(thread, i) : NULL;
 
-	if (!thread->exited_in_window || !stack || !stack->by_signal)
+	if (!stack || !stack->by_signal)
 		return false;
 	while (++i < thread->intervals.count)
 		if (thread->intervals.items[i].state == STATE_BLOCKED)
@@ -211,19 +211,21 @@ static bool is_by_child(const Timeline *timeline, const Thread *thread, const In
  */
 static bool was_interrupted(const Timeline *timeline, const Thread *thread, size_t i)
 {
-	const WakerStack *stack = thread_waker_stack(thread, i);
 	const Interval *wait = &thread->intervals.items[i];
+	const WakerStack *stack;
 
-	return wait->reason == REASON_ACCEPT && !(wait->flags & INTERVAL_WAKER_IRQ) &&
-	       (stack && stack->kernel_stack != STACK_NONE ? stack->by_signal
-							   : is_by_child(timeline, thread, wait));
+	if (wait->reason != REASON_ACCEPT || wait->flags & INTERVAL_WAKER_IRQ)
+		return false;
+	stack = thread_waker_stack(thread, i);
+	return stack && stack->kernel_stack != STACK_NONE ? stack->by_signal
+							  : is_by_child(timeline, thread, wait);
 }
 
 enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i)
 {
 	const Timeline *timeline = finder->timeline;
 	const Interval *wait = &thread->intervals.items[i];
-	const WakerStack *stack = thread_waker_stack(thread, i);
+	const WakerStack *stack;
 
 	if (wait->flags & INTERVAL_OPEN_END || was_killed(thread, i))
 		return ENDING_OPEN;
@@ -233,10 +235,12 @@ enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i
 	 * Short waits have no waker's stack. In an interrupt only a timeout ends a wait for a
 	 * futex.
 	 */
-	if (wait->flags & INTERVAL_WAKER_IRQ)
+	if (wait->flags & INTERVAL_WAKER_IRQ) {
+		stack = thread_waker_stack(thread, i);
 		return (stack ? stack->source == INTERRUPT_TIMER : futex_kind_reason(wait->reason))
 			       ? ENDING_TIMER
 			       : ENDING_OUTSIDE;
+	}
 	if (wait->waker >= timeline->tasks.count)
 		return ENDING_UNKNOWN;
 	return timeline->tasks.items[wait->waker].thread < timeline->threads.count ? ENDING_THREAD

@@ -308,31 +308,6 @@ int write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
-uint64_t hash_mix(uint64_t a, uint64_t b)
-{
-	uint64_t x = a * 0x9e3779b97f4a7c15ULL ^ b;
-
-	x ^= x >> 32;
-	x *= 0xd6e8feb86659fd93ULL;
-	x ^= x >> 32;
-	x *= 0xd6e8feb86659fd93ULL;
-	return x ^ x >> 32;
-}
-
-static size_t map_slot(const Map *map, uint64_t key)
-{
-	size_t slot = hash_mix(key, 0) & map->mask;
-
-	while (map->values[slot] != MAP_NONE && map->keys[slot] != key)
-		slot = (slot + 1) & map->mask;
-	return slot;
-}
-
-uint32_t map_get(const Map *map, uint64_t key)
-{
-	return map->mask ? map->values[map_slot(map, key)] : MAP_NONE;
-}
-
 static void map_grow(Map *map)
 {
 	Map old = *map;

@@ -268,14 +268,37 @@ typedef struct Map {
 } Map;
 #define MAP_NONE UINT32_MAX
 
+/* Mixes the parts of a key into 64 bits. */
+static inline uint64_t hash_mix(uint64_t a, uint64_t b)
+{
+	uint64_t x = a * 0x9e3779b97f4a7c15ULL ^ b;
+
+	x ^= x >> 32;
+	x *= 0xd6e8feb86659fd93ULL;
+	x ^= x >> 32;
+	x *= 0xd6e8feb86659fd93ULL;
+	return x ^ x >> 32;
+}
+
+/* Returns the slot of key, or the free slot for it. The map has slots. */
+static inline size_t map_slot(const Map *map, uint64_t key)
+{
+	size_t slot = hash_mix(key, 0) & map->mask;
+
+	while (map->values[slot] != MAP_NONE && map->keys[slot] != key)
+		slot = (slot + 1) & map->mask;
+	return slot;
+}
+
 /* Returns the value of key, or MAP_NONE. */
-uint32_t map_get(const Map *map, uint64_t key);
+static inline uint32_t map_get(const Map *map, uint64_t key)
+{
+	return map->mask ? map->values[map_slot(map, key)] : MAP_NONE;
+}
+
 /* Sets key to value (not MAP_NONE). */
 void map_set(Map *map, uint64_t key, uint32_t value);
 void map_free(Map *map);
-
-/* Mixes the parts of a key into 64 bits. */
-uint64_t hash_mix(uint64_t a, uint64_t b);
 
 /* ---- Strings: interned, numbered from 0, kept until strings_free --------- */
 
