@@ -43,6 +43,8 @@ typedef struct Walk {
 	Place at;
 	LockChase chase;
 	Handovers handovers; /* of the locks of interpreters */
+	/* Of each thread: intervals from this one on began after the walk's last place in it. */
+	size_t *behind;
 	/* Each waited for the one after it, and the last one for the thread on the path. */
 	Sleeper sleepers[SLEEPERS_MAX];
 	size_t sleeper_count;
@@ -57,6 +59,28 @@ static size_t interval_before(const Thread *thread, uint64_t ns)
 	return at > 0 ? at - 1 : SIZE_MAX;
 }
 
+/*
+ * The same for the walk's place. The walk goes back in time, so the interval is near the one that
+ * it was in when it left the thread.
+ */
+static size_t interval_at(Walk *walk)
+{
+	const Thread *thread = &walk->timeline->threads.items[walk->at.thread];
+	const Interval *intervals = thread->intervals.items;
+	size_t *behind = &walk->behind[walk->at.thread], end = *behind, first, near = 1;
+	uint64_t ns = walk->at.ns;
+
+	/* It was not there yet, or has gone to a later time after all. */
+	if (end == 0 || (end < thread->intervals.count && intervals[end].start_ns < ns))
+		end = thread->intervals.count;
+	while (near < end && intervals[end - near].start_ns >= ns)
+		near *= 2;
+	first = near < end ? end - near : 0;
+	*behind = first +
+		  partition_point(middle, end - first, intervals[first + middle].start_ns < ns);
+	return *behind > 0 ? *behind - 1 : SIZE_MAX;
+}
+
 static uint32_t thread_of_task(const Timeline *timeline, uint32_t task)
 {
 	return task < timeline->tasks.count ? timeline->tasks.items[task].thread : THREAD_NONE;
@@ -64,9 +88,13 @@ static uint32_t thread_of_task(const Timeline *timeline, uint32_t task)
 
 static bool is_there(const Timeline *timeline, Place place)
 {
-	return place.thread < timeline->threads.count &&
-	       place.ns <= timeline->threads.items[place.thread].end_ns &&
-	       interval_before(&timeline->threads.items[place.thread], place.ns) != SIZE_MAX;
+	const Thread *thread;
+
+	if (place.thread >= timeline->threads.count)
+		return false;
+	thread = &timeline->threads.items[place.thread];
+	return place.ns <= thread->end_ns && thread->intervals.count > 0 &&
+	       thread->intervals.items[0].start_ns < place.ns;
 }
 
 /* ---- causes of a sleep --------------------------------------------------------------------- */
@@ -449,7 +477,7 @@ static uint64_t walk_from(Walk *walk)
 
 	for (;;) {
 		const Thread *thread = &timeline->threads.items[walk->at.thread];
-		size_t i = interval_before(thread, walk->at.ns);
+		size_t i = interval_at(walk);
 		uint64_t ns = walk->at.ns;
 
 		if (i == SIZE_MAX) {
@@ -509,6 +537,7 @@ void critical_path_find(Timeline *timeline, uint32_t thread)
 	if (thread >= timeline->threads.count)
 		return;
 	walk.handovers = interpreter_lock_handovers_collect(timeline);
+	walk.behind = xcalloc(timeline->threads.count, sizeof(*walk.behind));
 	timeline->path.end = thread;
 	*track = (Thread){
 		.process = timeline->threads.items[thread].process,
@@ -520,6 +549,7 @@ void critical_path_find(Timeline *timeline, uint32_t thread)
 	walk.at = (Place){thread, track->end_ns};
 	track->start_ns = walk_from(&walk);
 	vec_free(&walk.handovers);
+	free(walk.behind);
 	timeline->path.unseen_ns = timeline_time(timeline, track->start_ns);
 	reverse(track);
 	for (size_t i = 0; i < track->intervals.count; i++)
