@@ -5,9 +5,10 @@
  * Events wait in file order in `pending`. When a REC_WATERMARK says that all rings were drained up
  * to a moment, events that are older than that moment less SLACK_NS move to `ready`, are sorted
  * there and returned. Watermarks that advance by less than BATCH_NS since the last move are
- * ignored, so that the cost per event does not depend on how often the recorder drains. The sort is
- * a stable radix sort on the nanoseconds, so ties keep the order of the file; it takes three passes
- * for a batch of seconds.
+ * ignored, so that the cost per event does not depend on how often the recorder drains. The sort
+ * merges ascending runs, of which a batch has few. If that takes too long, it is a radix sort on
+ * the nanoseconds, which takes three passes for a batch of seconds. Both are stable: ties keep the
+ * order of the file.
  *
  * Records are not copied: a frame stays in memory until its last event is returned.
  */
@@ -84,26 +85,66 @@ static void radix_pass(const Entry *from, Entry *to, size_t count, uint64_t leas
 		to[starts[((from[i].ns - least) >> shift) & (RADIX_SIZE - 1)]++] = from[i];
 }
 
+/* Merges the ascending items from `left` on with those from `right` to `end`; stable. */
+static void merge_runs(Entry *items, size_t left, size_t right, size_t end, Entry *spare)
+{
+	size_t left_count = right - left, to = left;
+
+	memcpy(spare, items + left, left_count * sizeof(Entry));
+	for (size_t i = 0; i < left_count; to++) {
+		if (right < end && items[right].ns < spare[i].ns)
+			items[to] = items[right++];
+		else
+			items[to] = spare[i++];
+	}
+}
+
+/*
+ * Sorts by merging each ascending run with what overlaps it of those before; stable. The recorder
+ * sorts what it drains in one round, so there are few runs, and only their ends overlap. Returns
+ * false, with an order that may be sorted on, when more was moved than a pass of the radix sort
+ * moves.
+ */
+static bool sort_runs(Entries *entries, Entries *spare)
+{
+	Entry *items = entries->items;
+	size_t count = entries->count, moved = 0;
+
+	for (size_t right = 1; right < count; right++) {
+		size_t end = right + 1, left;
+		uint64_t ns = items[right].ns;
+
+		if (items[right - 1].ns <= ns)
+			continue;
+		left = partition_point(i, right, items[i].ns <= ns);
+		while (end < count && items[end - 1].ns <= items[end].ns &&
+		       items[end].ns < items[right - 1].ns)
+			end++;
+		moved += end - left;
+		if (moved > count)
+			return false;
+		reserve(spare, right - left);
+		merge_runs(items, left, right, end, spare->items);
+		right = end - 1;
+	}
+	return true;
+}
+
 /* Sorts by ns, stable; `spare` is a buffer. */
 static void sort_entries(Entries *entries, Entries *spare)
 {
-	uint64_t least = UINT64_MAX, most = 0, previous = 0;
-	bool sorted = true;
+	uint64_t least = UINT64_MAX, most = 0;
 
 	if (entries->count <= INSERTION_SORT_MAX) {
 		insertion_sort(entries->items, entries->count);
 		return;
 	}
-	for (size_t i = 0; i < entries->count; i++) {
-		uint64_t ns = entries->items[i].ns;
-
-		sorted &= ns >= previous;
-		previous = ns;
-		least = MIN(least, ns);
-		most = MAX(most, ns);
-	}
-	if (sorted)
+	if (sort_runs(entries, spare))
 		return;
+	for (size_t i = 0; i < entries->count; i++) {
+		least = MIN(least, entries->items[i].ns);
+		most = MAX(most, entries->items[i].ns);
+	}
 	reserve(spare, entries->count);
 	for (unsigned shift = 0; shift < 64 && (most - least) >> shift; shift += RADIX_BITS) {
 		Entries swap = *entries;

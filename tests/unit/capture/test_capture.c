@@ -495,16 +495,32 @@ static void write_shuffled(const Fixture *fixture, unsigned seed)
 	assert_int_equal(capture_writer_close(writer), 0);
 }
 
-static void test_sorted(void **state)
+/* Each drain is sorted, and begins up to 20 ms before the end of the one before. */
+static void write_drains(const Fixture *fixture, unsigned seed)
 {
-	const Fixture *fixture = *state;
+	CaptureWriter *writer = begin(fixture);
+	uint64_t ns = 50 * NSEC_PER_SEC;
+
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		ns += rand_r(&seed) % 3 * NSEC_PER_MSEC;
+		put(writer, NULL, make_waking(ns, i, 0));
+		if (i % 50 != 49)
+			continue;
+		put(writer, NULL,
+		    make_record(REC_WATERMARK, 0, ns, sizeof(struct rec_watermark), NULL, 0));
+		ns -= rand_r(&seed) % 20 * NSEC_PER_MSEC;
+	}
+	assert_int_equal(capture_writer_close(writer), 0);
+}
+
+static void expect_sorted(const Fixture *fixture)
+{
 	uint64_t last_ns = 0, last_tid = 0;
 	size_t events = 0, rounds = 0;
 	const struct record *record;
 	const char *message;
 	CaptureReader *reader;
 
-	write_shuffled(fixture, 42);
 	assert_int_equal(capture_reader_open(fixture->path, &reader, &message), 0);
 	while (capture_read_sorted(reader, &record) > 0) {
 		const struct rec_waking *waking = (const struct rec_waking *)record;
@@ -525,6 +541,20 @@ static void test_sorted(void **state)
 	assert_int_equal(capture_reader_counts(reader)->late, 0);
 	assert_null(capture_reader_damage(reader));
 	capture_reader_free(reader);
+}
+
+static void test_sorted(void **state)
+{
+	write_shuffled(*state, 42);
+	expect_sorted(*state);
+}
+
+static void test_sorted_drains_overlap(void **state)
+{
+	for (unsigned seed = 1; seed <= 5; seed++) {
+		write_drains(*state, seed);
+		expect_sorted(*state);
+	}
 }
 
 static void test_sorted_keys_of_all_sizes(void **state)
@@ -651,6 +681,7 @@ int main(void)
 		WITH_FIXTURE(test_impossible_frames),
 		WITH_FIXTURE(test_later_skippable_frame),
 		WITH_FIXTURE(test_sorted),
+		WITH_FIXTURE(test_sorted_drains_overlap),
 		WITH_FIXTURE(test_sorted_keys_of_all_sizes),
 		WITH_FIXTURE(test_sorted_counts_late_ones),
 		WITH_FIXTURE(test_sorted_definitions_keep_their_place),
