@@ -16,6 +16,7 @@
 
 #define THRESHOLD_START NSEC_PER_MSEC
 #define THRESHOLD_MIN	(8 * NSEC_PER_USEC)
+#define HALVES_MAX	64 /* more than the bits of a threshold */
 /* Shorter waits get markers too, as long as this part of the budget is enough for them. */
 #define SPARE_PART 10
 /* The runs on CPUs have at most this part of the budget. */
@@ -77,19 +78,44 @@ static bool has_marker(const Thread *thread, size_t i, uint64_t threshold_ns)
 	       end - interval->start_ns >= threshold_ns;
 }
 
-static void count_waits(MarkerPlan *plan, const Timeline *timeline)
+/* Counts for several plans at once: each has a lower threshold than the one before it. */
+static void count_waits(MarkerPlan *plans, size_t count, const Timeline *timeline)
 {
-	plan->shown = plan->hidden = 0;
+	uint64_t all = 0;
+
+	for (size_t k = 0; k < count; k++)
+		plans[k].shown = 0;
 	for (size_t t = 0; t < timeline->threads.count; t++) {
 		const Thread *thread = &timeline->threads.items[t];
 
 		for (size_t i = 0; i < thread->intervals.count; i++) {
-			if (has_marker(thread, i, plan->threshold_ns))
-				plan->shown++;
-			else if (can_have_marker(&thread->intervals.items[i]))
-				plan->hidden++;
+			all += can_have_marker(&thread->intervals.items[i]);
+			for (size_t k = count;
+			     k-- > 0 && has_marker(thread, i, plans[k].threshold_ns);)
+				plans[k].shown++;
 		}
 	}
+	for (size_t k = 0; k < count; k++)
+		plans[k].hidden = all - plans[k].shown;
+}
+
+/* Lowers the threshold for waits while they need only the spare part of the budget. */
+static void show_shorter_waits(MarkerPlan *plan, const Timeline *timeline, uint64_t spare)
+{
+	MarkerPlan denser[HALVES_MAX];
+	uint64_t threshold_ns = plan->threshold_ns;
+	size_t count = 0;
+
+	if (plan->shown > spare)
+		return;
+	for (; count < HALVES_MAX && threshold_ns / 2 >= THRESHOLD_MIN; count++) {
+		threshold_ns /= 2;
+		denser[count] = *plan;
+		denser[count].threshold_ns = threshold_ns;
+	}
+	count_waits(denser, count, timeline);
+	for (size_t k = 0; k < count && plan->hidden > 0 && denser[k].shown <= spare; k++)
+		*plan = denser[k];
 }
 
 static bool is_run(const CpuRun *run, uint64_t end_ns)
@@ -136,7 +162,6 @@ static uint64_t fit_runs(MarkerPlan *plan, const Timeline *timeline, uint64_t bu
 void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget)
 {
 	uint64_t others = timeline->losses.count + timeline->processes.count;
-	MarkerPlan denser;
 
 	budget -= MIN(budget, others);
 	plan->fault_threshold_ns = fault_fit(timeline, budget / 2);
@@ -146,20 +171,12 @@ void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget
 				 &plan->hidden_requests);
 	budget -= fit_runs(plan, timeline, budget / RUNS_PART);
 	plan->threshold_ns = THRESHOLD_START;
-	count_waits(plan, timeline);
+	count_waits(plan, 1, timeline);
 	while (plan->shown > budget) {
 		plan->threshold_ns += plan->threshold_ns / 2;
-		count_waits(plan, timeline);
+		count_waits(plan, 1, timeline);
 	}
-	denser = *plan;
-	while (denser.hidden > 0 && denser.shown <= budget / SPARE_PART &&
-	       denser.threshold_ns / 2 >= THRESHOLD_MIN) {
-		*plan = denser;
-		denser.threshold_ns /= 2;
-		count_waits(&denser, timeline);
-	}
-	if (denser.shown <= budget / SPARE_PART)
-		*plan = denser;
+	show_shorter_waits(plan, timeline, budget / SPARE_PART);
 }
 
 /* All walks return how many markers they showed. */
