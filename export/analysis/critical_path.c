@@ -60,8 +60,8 @@ static size_t interval_before(const Thread *thread, uint64_t ns)
 }
 
 /*
- * The same for the walk's place. The walk goes back in time, so the interval is near the one that
- * it was in when it left the thread.
+ * Returns the same for the walk's place. The walk goes back in time, so the interval is near the
+ * one that it was in when it left the thread.
  */
 static size_t interval_at(Walk *walk)
 {
