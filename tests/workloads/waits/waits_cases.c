@@ -197,32 +197,35 @@ static bool set_up_unix(struct wait_state *state)
 	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, state->fd) == 0;
 }
 
-/* Until a blocking write would wait, and for a while nothing makes room by itself: TCP's buffers
- * grow. */
-static bool fill(int fd)
+/*
+ * Until a blocking write would wait, and in so many milliseconds nothing makes room by itself:
+ * TCP's buffers grow, and acknowledgements and probes of a full window come up to 200 ms later.
+ */
+static bool fill(int fd, unsigned int ms)
 {
 	static const char block[4096];
 	int flags = fcntl(fd, F_GETFL);
-	unsigned int full = 0;
+	unsigned int full_ms = 0;
 
 	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-	while (full < 15) {
-		full++;
+	do {
 		while (write(fd, block, sizeof(block)) > 0)
-			full = 0;
-		truth_sleep(2 * NSEC_PER_MSEC);
-	}
+			full_ms = 0;
+		if (ms)
+			truth_sleep(5 * NSEC_PER_MSEC);
+		full_ms += 5;
+	} while (full_ms < ms);
 	return fcntl(fd, F_SETFL, flags) == 0;
 }
 
 bool set_up_full_pipe(struct wait_state *state)
 {
-	return set_up_pipe(state) && fill(state->fd[1]);
+	return set_up_pipe(state) && fill(state->fd[1], 0);
 }
 
 static bool set_up_full_unix(struct wait_state *state)
 {
-	return set_up_unix(state) && fill(state->fd[1]);
+	return set_up_unix(state) && fill(state->fd[1], 0);
 }
 
 static bool listen_at(int *ret_fd, struct sockaddr_in *ret_address)
@@ -261,7 +264,7 @@ bool make_connection(struct wait_state *state)
 
 static bool set_up_full_connection(struct wait_state *state)
 {
-	return make_connection(state) && fill(state->fd[1]);
+	return make_connection(state) && fill(state->fd[1], 300);
 }
 
 static void wait_read(struct wait_state *state)
