@@ -74,6 +74,9 @@ struct kernel_stack_memo {
 	struct memo_words read;
 } __attribute__((aligned(MEMO_SIZE)));
 
+_Static_assert(sizeof(struct user_stack_memo) == MEMO_SIZE, "its words fit");
+_Static_assert(sizeof(struct kernel_stack_memo) == MEMO_SIZE, "its words fit");
+
 struct memo_word {
 	u16 at;	      /* in words from the stack pointer */
 	u16 compared; /* 1: the walk depended on it */

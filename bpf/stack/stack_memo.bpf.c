@@ -56,7 +56,7 @@ static __always_inline u32 memo_choose(u64 hash, u64 chance)
 }
 
 /* The verifier follows each turn of a loop, so the loop over the words is divided in two. */
-#define MEMO_PART 11
+#define MEMO_PART 8
 
 /* Whether the words from `first` on are the same; see memo_words_match(). */
 __noinline int memo_part_matches(struct stack_slot *slot, struct memo_words *read, u32 first,

@@ -41,7 +41,7 @@ typedef VEC(Entry) Entries;
 struct CaptureSorter {
 	Entries pending; /* in file order */
 	Entries ready;	 /* in order of time, valid from next on */
-	Entries spare;	 /* the second buffer of the radix sort */
+	Entries spare;	 /* the second buffer of both sorts */
 	size_t next;
 	size_t held; /* bytes that pending and ready keep in memory, including themselves */
 	uint64_t released_ns;

@@ -336,10 +336,13 @@ static void test_huge_counts(void **state)
 	image = read_image(fixture->file);
 	for (size_t i = 0; i + 8 <= image.size; i += 8) {
 		static const uint64_t numbers[] = {UINT64_MAX, 1ULL << 61, 1ULL << 60, 1ULL << 32};
-		uint64_t kept;
+		uint64_t kept, number;
 
 		memcpy(&kept, image.bytes + i, 8);
-		memcpy(image.bytes + i, &numbers[random_below(ARRAY_LEN(numbers))], 8);
+		do
+			number = numbers[random_below(ARRAY_LEN(numbers))];
+		while (number == kept);
+		memcpy(image.bytes + i, &number, 8);
 		write_image(fixture->file, image.bytes, image.size);
 		assert_false(load(fixture, cache, ROWS));
 		memcpy(image.bytes + i, &kept, 8);
