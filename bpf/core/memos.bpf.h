@@ -77,6 +77,7 @@ struct kernel_stack_memo {
 _Static_assert(sizeof(struct user_stack_memo) == MEMO_SIZE, "its words fit");
 _Static_assert(sizeof(struct kernel_stack_memo) == MEMO_SIZE, "its words fit");
 
+/* A word that a walk has read. */
 struct memo_word {
 	u16 at;	      /* in words from the stack pointer */
 	u16 compared; /* 1: the walk depended on it */
