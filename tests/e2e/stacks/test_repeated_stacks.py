@@ -236,8 +236,10 @@ def test_new_threads(context):
 
 
 def check_kernel_stacks_known(said, waits, most):
-    """Of the stacks of so many waits, and of wakers."""
+    """Of the stacks of so many waits, and of wakers. Those of interrupts of an idle CPU are walked each time: a part
+    of such a stack is the interrupt's, so they are not comparable."""
     (_, known), walked = memo_hits(said), walks(said, "kernel")
+    walked -= int(re.search(r"kernel stacks that were walked: [^;]*?(\d+) not comparable", said)[1])
     print(f"# {known} of {known + walked} kernel stacks of {waits} waits were not walked", flush=True)
     check(known + walked > 0.8 * waits, f"only {known + walked} stacks of {waits} waits")
     check_few_walks(known, known + walked, most)
@@ -250,7 +252,7 @@ def test_polls(context):
     waits = 2 * context.random.randint(ROUNDS // 200, ROUNDS // 100)
     done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "none", "-o",
                             context.path("capture"), "--", sys.executable, "-c", POLLS, waits // 2)
-    check_kernel_stacks_known(done.stderr, waits, 0.3)
+    check_kernel_stacks_known(done.stderr, waits, 0.1)
 
 
 def test_turns(context):
@@ -259,7 +261,7 @@ def test_turns(context):
     done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "none", "-o", context.path("capture"), "--",
                             sys.executable, "-c", TURNS, waits // 3)
     # While one replaced the other, one of three was walked.
-    check_kernel_stacks_known(done.stderr, waits, 0.2)
+    check_kernel_stacks_known(done.stderr, waits, 0.1)
 
 
 def test_kernel_stacks(context):
